@@ -135,32 +135,108 @@ fn world(path: &Path) -> Result<Map<String, Value>, Error> {
     }
     let schema = serde_json::to_value(Question::Simulate.schema().request).unwrap_or_default();
     let world = Value::Object(world);
-    if let Some((table, key, known)) = unknown(&schema, &schema, &world, "") {
-        let line = text.lines().position(|line| line.trim_start().trim_start_matches('[').starts_with(&key));
-        let table = if table.is_empty() { "the world" } else { &table };
-        let place = line.map_or(String::new(), |line| format!("line {} of ", line + 1));
-        let kind = format!("key of {table}, {place}{},", path.display());
-        return Err(Error::unknown(&kind, &key, known.iter().map(String::as_str)));
+    if let Some(slip) = slip(&schema, &schema, &world, "") {
+        return Err(slip.error(&schema, path, &text));
     }
     let Value::Object(world) = world else { return Ok(Map::new()) };
     Ok(world)
 }
 
-/// The first key that a schema does not know, with its table and the keys that are known there.
-fn unknown(root: &Value, schema: &Value, given: &Value, table: &str) -> Option<(String, String, Vec<String>)> {
-    let named = |s: &Value| Some(root.pointer(s.get("$ref")?.as_str()?.strip_prefix('#')?)?.clone());
-    let whole = named(schema).or_else(|| schema.get("allOf")?.get(0).and_then(named));
-    let schema = whole.as_ref().unwrap_or(schema);
+/// Something in a world file that its schema does not know.
+struct Slip {
+    table: String,
+    key: String,
+    what: Wrong,
+}
+
+enum Wrong {
+    /// The key, among those that are known there.
+    Key(Vec<String>),
+    /// Its value is text where only such kinds are read.
+    Text(String, String),
+}
+
+impl Slip {
+    /// The error: where it is, and the nearest key or the table that has it.
+    fn error(&self, schema: &Value, path: &Path, text: &str) -> Error {
+        let line = text.lines().position(|line| line.trim_start().trim_start_matches('[').starts_with(&self.key));
+        let place = line.map_or(String::new(), |line| format!("line {} of ", line + 1));
+        let place = format!("{place}{}", path.display());
+        match &self.what {
+            Wrong::Text(given, kinds) => {
+                let said = format!("{place}: {} = \"{given}\"", self.key);
+                Error::said(said).hint(format!("expected {kinds} without quotation marks"))
+            }
+            Wrong::Key(known) => {
+                let table = if self.table.is_empty() { "the world" } else { &self.table };
+                let kind = format!("key of {table}, {place},");
+                let error = Error::unknown(&kind, &self.key, known.iter().map(String::as_str));
+                let owners = owners(schema, &self.key);
+                if owners.is_empty() || known.iter().any(|k| begins(k, &self.key)) {
+                    return error;
+                }
+                error.hint(format!("it belongs in {}", owners.join(" or ")))
+            }
+        }
+    }
+}
+
+/// Whether one word is the other with something more.
+fn begins(a: &str, b: &str) -> bool {
+    a.starts_with(b) || b.starts_with(a)
+}
+
+/// What a schema refers to.
+fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let named = |s: &Value| root.pointer(s.get("$ref")?.as_str()?.strip_prefix('#')?);
+    named(schema).or_else(|| schema.get("allOf")?.get(0).and_then(named)).unwrap_or(schema)
+}
+
+/// Tables at the top that have a key.
+fn owners(root: &Value, key: &str) -> Vec<String> {
+    let tables = root.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let has = |schema: &Value| {
+        let inner = resolved(root, schema);
+        let inner = inner.get("items").map_or(inner, |items| resolved(root, items));
+        inner.pointer("/properties").is_some_and(|fields| fields.get(key).is_some())
+    };
+    let written = |(name, schema): (&String, &Value)| {
+        if resolved(root, schema).get("items").is_some() { format!("[[{name}]]") } else { format!("[{name}]") }
+    };
+    tables.filter(|(_, schema)| has(schema)).map(written).collect()
+}
+
+/// The first thing that a schema does not know.
+fn slip(root: &Value, schema: &Value, given: &Value, table: &str) -> Option<Slip> {
+    let schema = resolved(root, schema);
     match given {
-        Value::Array(all) => all.iter().find_map(|one| unknown(root, schema.get("items")?, one, table)),
+        Value::Array(all) => all.iter().find_map(|one| slip(root, schema.get("items")?, one, table)),
         Value::Object(fields) => {
             let known = schema.get("properties")?.as_object()?;
-            fields.iter().find_map(|(key, value)| match known.get(key) {
-                Some(inner) => unknown(root, inner, value, key),
-                None => Some((table.to_owned(), key.clone(), known.keys().cloned().collect())),
+            fields.iter().find_map(|(key, value)| {
+                let wrong = |what| Slip { table: table.to_owned(), key: key.clone(), what };
+                let Some(inner) = known.get(key) else {
+                    return Some(wrong(Wrong::Key(known.keys().cloned().collect())));
+                };
+                let text = value.as_str().zip(not_text(resolved(root, inner)));
+                let text = text.map(|(text, kinds)| wrong(Wrong::Text(text.to_owned(), kinds.to_owned())));
+                text.or_else(|| slip(root, inner, value, key))
             })
         }
         _ => None,
+    }
+}
+
+/// What a schema takes where it takes no text.
+fn not_text(schema: &Value) -> Option<&'static str> {
+    let kinds = schema.get("type")?;
+    let has = |kind: &str| kinds == kind || kinds.as_array().is_some_and(|all| all.iter().any(|k| k == kind));
+    match () {
+        () if has("string") => None,
+        () if has("number") => Some("a number"),
+        () if has("integer") => Some("a whole number"),
+        () if has("boolean") => Some("true or false"),
+        () => None,
     }
 }
 

@@ -36,7 +36,7 @@ fn a_packed_trace_is_the_same_trace() {
 fn what_a_trace_lacks_is_said() {
     let notes = |text: String| -> String {
         let answer = json(&format!("{ON} --trace {}", temp("notes.csv", text)));
-        answer["assumptions"].to_string()
+        format!("{} {}", answer["warnings"], answer["assumptions"])
     };
     let head = "arrival_ms,input_tokens,output_tokens\n";
     let many = "0,100,10\n".repeat(50);
@@ -81,4 +81,38 @@ fn a_stretch_of_a_run_is_a_chrome_trace() {
     assert!(of("X") > 10 && of("b") > 10 && of("b") == of("e") && of("M") == 3, "{events:?}");
     let steps = events.iter().filter(|e| e["ph"] == "X");
     assert!(steps.into_iter().all(|e| e["ts"].as_f64().unwrap() < 3e6 && e["dur"].as_f64().unwrap() > 0.0));
+}
+
+#[test]
+fn a_table_of_requests_has_those_that_failed_with_their_reason() {
+    let file = path("each.csv");
+    let load = "--rate 80 --isl 3000 --requests 300 --max-queued-requests 3 --timeout 4s";
+    shown(&format!("{ON} {load} --per-request {file}"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let rows: Vec<&str> = text.lines().skip(1).collect();
+    let ends = |word: &str| rows.iter().filter(|row| row.ends_with(word)).count();
+    assert!(text.lines().next().unwrap().ends_with(",attempts,after_ms,outcome"), "{text}");
+    assert_eq!(rows.len(), 300);
+    assert_eq!(ends(",answered") + ends(",timed out") + ends(",refused"), 300);
+    assert!(ends(",refused") > 100 && ends(",timed out") > 0, "{text}");
+    let columns = text.lines().next().unwrap().split(',').count();
+    assert!(rows.iter().all(|row| row.split(',').count() == columns));
+}
+
+#[test]
+fn a_slip_in_a_world_file_is_named_with_its_line_and_the_nearest() {
+    for (text, expected) in [
+        ("[trafic]\nrate_per_s = 3\n", "line 1 of"),
+        ("[trafic]\nrate_per_s = 3\n", "did you mean \"traffic\""),
+        ("[traffic]\n\nrate = 3\n", "did you mean \"rate_per_s\""),
+        ("[[classes]]\nnam = \"x\"\n", "did you mean \"name\""),
+        ("model = \"llama-3.1-8b\"\n", "it belongs in [setting]"),
+        ("[traffic]\nreplicas = 3\n", "it belongs in [fleet]"),
+        ("[traffic]\nrate_per_s = \"fast\"\n", "line 2 of"),
+        ("[traffic]\nrate_per_s = \"fast\"\n", "expected a number without quotation marks"),
+    ] {
+        said(&[(&format!("{ON} --world {}", temp("slip.toml", text)), expected)]);
+    }
+    let good = temp("good.toml", "ttft_ms = \"p90=1s\"\n[traffic]\nrate_per_s = 3\nrequests = 100\n");
+    assert!(shown(&format!("{ON} --world {good}")).contains("The limits on percentiles hold: p90 of"));
 }

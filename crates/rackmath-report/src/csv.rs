@@ -54,13 +54,38 @@ pub fn estimate_sweep(answer: &sweep::Answer) -> String {
     table(&format!("{speeds},of_limit,usd_per_mtok_output,binding,waiting"), &answer.rows)
 }
 
-/// What each request of a run met.
+/// What each request of a run met, whether it was answered or not: the last column says.
 pub fn requests(answer: &simulate::Answer) -> String {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Met<'a> {
+        Answered(&'a simulate::Waited),
+        Not(&'a simulate::Failed),
+    }
+    #[derive(Serialize)]
+    struct Row<'a> {
+        #[serde(flatten)]
+        met: Met<'a>,
+        outcome: &'static str,
+    }
+    let answered = answer.each.iter().map(|w| (w.request, Row { met: Met::Answered(w), outcome: "answered" }));
+    let failed = answer.failed.iter().map(|f| {
+        let outcome = match f.why {
+            simulate::Reason::TimedOut => "timed out",
+            simulate::Reason::Refused => "refused",
+            simulate::Reason::Lost => "lost",
+        };
+        (f.request, Row { met: Met::Not(f), outcome })
+    });
+    let mut all: Vec<(u64, Row)> = answered.chain(failed).collect();
+    all.sort_by_key(|row| row.0);
     let who = "request,replica,arrival_s,prompt,cached,output,queue_ms,prompt_ms,decode_ms,others_prompts_ms";
     let below = if answer.tiers.is_empty() { "" } else { ",fetched,fetch_ms" };
     table(
-        &format!("{who},evicted_ms,transfer_ms,outside_ms,retried_ms,ttft_ms,tpot_ms,e2e_ms,preemptions{below}"),
-        &answer.each,
+        &format!(
+            "{who},evicted_ms,transfer_ms,outside_ms,retried_ms,ttft_ms,tpot_ms,e2e_ms,preemptions{below},attempts,after_ms,outcome"
+        ),
+        all.into_iter().map(|row| row.1),
     )
 }
 

@@ -2,7 +2,8 @@
 
 use rackmath::layout::DegreesRequest;
 use rackmath::simulate::{
-    Answer, Flags, Fleet, Request, Router, Sglang, Tiers, Traffic, Trtllm, Waits, What, answer_on,
+    Answer, Class, Flags, Fleet, Mishaps, Reason, Replayed, Request, Router, Scaling, Sglang, Tiers, Traffic, Trtllm,
+    Waits, What, answer_on,
 };
 use rackmath::{estimate, setting::Setting};
 use rackmath_theory::deployment::{Deployment, Ready};
@@ -322,4 +323,166 @@ fn every_engine_has_pools() {
         assert_eq!((run.unfinished, run.prefill_replicas), (0, 1), "{engine}");
         assert!(run.assumptions.iter().any(|r| r.says == "simulated_pools"), "{engine}");
     }
+}
+
+/// A queue of three refuses most of a load of four times what is served; some wait longer than their clients.
+#[test]
+fn each_request_is_answered_or_says_why_not() {
+    let t = Traffic { rate_per_s: Some(80.0), isl: 3000.0, requests: 400, ..Traffic::default() };
+    let mishaps = Mishaps { max_queued_requests: Some(3), timeout_s: Some(5.0), retries: 1, ..Mishaps::default() };
+    let a = asked(&Request { each: true, mishaps, warm_up: Some(0.0), ..request(t) });
+    let happened = a.happened.unwrap();
+    let of = |why: Reason| a.failed.iter().filter(|f| f.why == why).count() as u64;
+    assert!(of(Reason::Refused) > 50 && of(Reason::TimedOut) > 10, "{happened:?}");
+    assert_eq!((a.failed.len() as u64, of(Reason::TimedOut)), (happened.failed, happened.timed_out));
+    let mut all: Vec<u64> = a.each.iter().map(|w| w.request).chain(a.failed.iter().map(|f| f.request)).collect();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..400), "every request once");
+    assert!(a.failed.iter().all(|f| f.why != Reason::Refused || f.attempts == 2), "refused once and once again");
+    assert!(a.failed.iter().all(|f| f.why != Reason::TimedOut || f.after_ms == 5_000.0));
+}
+
+fn refusal(request: &Request) -> String {
+    answer_on(&rackmath_catalog::embedded(), request, &Effort::default()).unwrap_err().to_string()
+}
+
+const LOGGED: &str = "time,prompt,answer\n0,100,20\n1,200,30\n2,900000,10\n3,0,4\n";
+
+fn logged(traffic: Traffic) -> Request {
+    Request { replay: Replayed { trace_text: Some(LOGGED.into()), ..Replayed::default() }, ..request(traffic) }
+}
+
+#[test]
+fn what_would_do_nothing_is_refused_with_what_it_needs() {
+    let t = Traffic::default;
+    for (given, field, needs) in [
+        (logged(Traffic { users: Some(4), ..t() }), "users", "trace"),
+        (logged(Traffic { rate_per_s: Some(4.0), ..t() }), "rate_per_s", "speed_up"),
+        (logged(Traffic { isl: 5.0, ..t() }), "isl", "trace"),
+        (logged(Traffic { osl: 5.0, ..t() }), "osl", "trace"),
+        (logged(Traffic { requests: 5, ..t() }), "requests", "first"),
+        (logged(Traffic { turns: 5, ..t() }), "turns", "trace"),
+        (Request { classes: vec![Class::default()], ..logged(t()) }, "classes", "trace"),
+        (request(Traffic { think_s: 3.0, ..t() }), "think_s", "users"),
+        (request(Traffic { users: Some(3), cv: 2.0, ..t() }), "cv", "users"),
+        (request(Traffic { period_s: 60.0, ..t() }), "period_s", "swing"),
+        (request(Traffic { prefix_tokens: 60.0, ..t() }), "prefix_tokens", "prefixes"),
+        (request(Traffic { prefixes: 6, ..t() }), "prefixes", "prefix_tokens"),
+        (Request { classes: vec![Class::default()], ..request(Traffic { isl: 5.0, ..t() }) }, "isl", "classes"),
+        (Request { replay: Replayed { first: Some(3), ..Replayed::default() }, ..request(t()) }, "first", "trace"),
+        (
+            Request { scaling: Scaling { start_s: 3.0, ..Scaling::default() }, ..request(t()) },
+            "start_s",
+            "max_replicas",
+        ),
+    ] {
+        let said = refusal(&given);
+        assert!(said.contains(field) && said.contains("none ") && said.contains(needs), "{field}: {said}");
+    }
+    // A seed is for conversations and routers, and a law may have all its parts.
+    asked(&logged(Traffic { seed: 7, ..t() }));
+    let turns = Traffic { turns: 3, think_s: 1.0, prefixes: 2, prefix_tokens: 50.0, requests: 50, ..t() };
+    asked(&request(turns));
+}
+
+#[test]
+fn a_limit_on_a_percentile_holds_or_not_by_that_percentile() {
+    let t = Traffic { rate_per_s: Some(10.0), requests: 1000, ..Traffic::default() };
+    let p90 = {
+        let a = asked(&request(t.clone()));
+        a.metrics.iter().find(|m| m.metric == What::Ttft).unwrap().p90_ms
+    };
+    for (limit, holds) in [(p90 + 0.001, true), (p90 - 0.001, false)] {
+        let ttft_ms = Some(format!("p90={limit}ms").parse().unwrap());
+        let a = asked(&Request { ttft_ms, tpot_ms: Some(1000.0.into()), ..request(t.clone()) });
+        let g = a.goodput.unwrap();
+        assert_eq!((g.held.len(), g.held[0].holds, g.held[0].ms), (1, holds, Some(p90)), "{:?}", g.held);
+        assert!((g.share - 0.9).abs() < 0.002, "so many requests are within it: {}", g.share);
+    }
+    // Who is never answered is later than any limit: nine in ten cannot be within it where one in two fails.
+    let mishaps = Mishaps { max_queued_requests: Some(3), ..Mishaps::default() };
+    let over = Traffic { rate_per_s: Some(80.0), isl: 3000.0, requests: 1000, ..Traffic::default() };
+    let a = asked(&Request { mishaps, ttft_ms: Some("p90=1h".parse().unwrap()), ..request(over) });
+    let g = a.goodput.unwrap();
+    assert_eq!((g.held[0].holds, g.held[0].ms), (false, None), "{:?}", a.happened);
+    // A class without limits of its own has those of all.
+    let class = Class { rate_per_s: 5.0, ..Class::default() };
+    let strict = Class { ttft_ms: Some(1.0.into()), ..class.clone() };
+    let t = Traffic { requests: 300, ..Traffic::default() };
+    let a = asked(&Request { classes: vec![class, strict], ttft_ms: Some(60_000.0.into()), ..request(t) });
+    let shares: Vec<f64> = a.classes.iter().map(|c| c.goodput.as_ref().unwrap().share).collect();
+    assert_eq!(shares, [1.0, 0.0]);
+}
+
+#[test]
+fn what_is_left_out_cut_or_sent_to_one_replica_is_a_warning() {
+    let warned = |a: &Answer, id: &str| a.warnings.iter().any(|w| w.says == id);
+    let fleet = Fleet { replicas: 3, router: Router::Session, ..Fleet::default() };
+    let a = asked(&Request { fleet, ..logged(Traffic::default()) });
+    assert_eq!(a.warnings[0].says, "trace_refused", "first of all");
+    assert!(warned(&a, "router_without_sessions"));
+    assert!(!warned(&asked(&logged(Traffic::default())), "router_without_sessions"));
+    assert!(a.assumptions.iter().any(|w| w.says == "trace_columns"));
+    let long = Traffic { turns: 8, isl: 900.0, osl: 100.0, requests: 200, ..Traffic::default() };
+    let flags = Flags { max_model_len: Some(4000), ..Flags::default() };
+    assert!(warned(&asked(&Request { flags, ..request(long.clone()) }), "simulated_shortened"));
+    assert!(!warned(&asked(&request(long)), "simulated_shortened"));
+}
+
+#[test]
+fn no_value_wins_where_a_queue_grows_or_fewer_are_answered() {
+    let over = Traffic { rate_per_s: Some(60.0), isl: 3000.0, requests: 1500, ..Traffic::default() };
+    let both = |values: &str| Some(format!("max_num_seqs={values}"));
+    let a = asked(&Request { compare: both("16,256"), ..request(over.clone()) });
+    let c = a.compared.unwrap();
+    assert!(c.verdict.says == "compared_unstable" && c.variants.iter().all(|v| v.queue_grows), "{c:?}");
+    // Two sequences at a time cannot keep up with what 256 can.
+    let some = Traffic { rate_per_s: Some(8.0), requests: 1500, ..Traffic::default() };
+    let c = asked(&Request { compare: both("2,256"), ..request(some) }).compared.unwrap();
+    assert_eq!(c.verdict.says, "compared_unstable");
+    assert_eq!(c.variants.iter().map(|v| v.queue_grows).collect::<Vec<_>>(), [true, false]);
+    let mishaps = Mishaps { max_queued_requests: Some(4), ..Mishaps::default() };
+    let c = asked(&Request { compare: both("16,256"), mishaps, ..request(over) }).compared.unwrap();
+    assert_eq!(c.verdict.says, "compared_failed");
+}
+
+/// 70 billion weights of two bytes are 141 GB; a chip of 80 GiB holds them in fp8, or two chips do by halves.
+#[test]
+fn no_room_for_a_cache_is_an_answer_with_numbers_and_the_first_change() {
+    let on = |machine: &str| Setting { model: "llama-3.1-70b".into(), on: machine.into(), ..Setting::default() };
+    let tp = |tp| DegreesRequest { tp: Some(tp), ..DegreesRequest::default() };
+    for (engine, machine, would) in
+        [("vllm", "1xh100", "weights_in"), ("sglang", "2xh100", "layout_on"), ("trtllm", "2xh100", "layout_on")]
+    {
+        let few = Traffic { requests: 20, ..Traffic::default() };
+        let r = Request { setting: on(machine), engine: engine.into(), degrees: tp(1), ..request(few) };
+        let said = serde_json::to_value(asked(&r).verdict).unwrap();
+        assert_eq!((&said["says"], &said["why"]["says"]), (&"not_simulated".into(), &"no_cache_room".into()), "{said}");
+        let weights = said["why"]["weights"].as_f64().unwrap();
+        assert!((weights / 141.1e9 - 1.0).abs() < 0.01 && said["why"]["memory"].as_f64().unwrap() < 86e9, "{said}");
+        assert_eq!(said["would"]["says"], would, "{said}");
+        // The change does what it says.
+        let setting = Setting { weights: (would == "weights_in").then(|| "fp8".into()), ..r.setting.clone() };
+        let degrees = if would == "layout_on" { tp(2) } else { tp(1) };
+        assert!(asked(&Request { setting, degrees, ..r }).requests > 0);
+    }
+}
+
+#[test]
+fn a_controller_is_named_with_its_range_and_dollars_with_their_kind() {
+    let t = Traffic { rate_per_s: Some(5.0), requests: 1000, ..Traffic::default() };
+    let scaling = Scaling { max_replicas: Some(4), scale_target: 4.0, scale_window_s: 5.0, ..Scaling::default() };
+    let a = asked(&Request { scaling, ..request(t.clone()) });
+    let paid = a.happened.unwrap().replicas_paid;
+    assert_eq!((a.replicas, a.least_replicas, a.chips), (4, Some(1), 4));
+    assert!(paid > 1.0 && paid < 4.0, "{paid}");
+    let per_chip = a.served.output_tok_s / a.served.output_tok_s_per_chip;
+    assert!((per_chip / paid - 1.0).abs() < 1e-9, "chips that are paid for: {per_chip}, {paid}");
+    let plain = asked(&request(t));
+    assert_eq!((plain.least_replicas, plain.price_basis.len()), (None, 1));
+    assert!(plain.assumptions.iter().any(|r| r.says == "price_of_chip"));
+    let setting = Setting { on: "1xh200@2.50".into(), ..setting() };
+    let given =
+        asked(&Request { setting, traffic: Traffic { requests: 50, ..Traffic::default() }, ..Request::default() });
+    assert_eq!(given.price_basis, ["given"]);
 }

@@ -4,7 +4,7 @@ use super::estimate::evidence;
 use super::page::{Page, ms, mtok, percent, plural, three, tok_s};
 use crate::words::words;
 use rackmath::figure::count;
-use rackmath::simulate::{Answer, Compared, Difference, Happened, Metric, Variant, Waited, Waits, What, Which};
+use rackmath::simulate::{Answer, Compared, Difference, Happened, Held, Metric, Variant, Waited, Waits, What, Which};
 use rackmath_units::{Bytes, grouped};
 
 fn name(what: What) -> &'static str {
@@ -35,11 +35,17 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
     out.title(format!("{} on {} with {}", a.model, a.system, a.engine));
     let router = if a.replicas > 1 { format!(", {} router", a.router) } else { String::new() };
     let (s, c) = (plural(a.replicas), plural(a.chips));
+    let (mut replicas, mut chips) = (a.replicas.to_string(), a.chips.to_string());
+    if let Some(least) = a.least_replicas.filter(|least| *least < a.replicas) {
+        replicas = format!("{least} to {replicas}");
+        chips = format!("{} to {chips}", a.chips / a.replicas * least);
+    }
     let pool = match a.prefill_replicas {
         0 => String::new(),
         n => format!("{n} replica{} for prompts and ", plural(n)),
     };
-    out.dim(format!("{pool}{} replica{s} of {}, {} chip{c}{router}", a.replicas, a.layout, a.chips));
+    let scaled = if a.least_replicas.is_some() { ", started and drained by a controller" } else { "" };
+    out.dim(format!("{pool}{replicas} replica{s} of {}{scaled}, {chips} chip{c}{router}", a.layout));
     out.paragraph("", words(&a.traffic));
     out.gap();
     out.paragraph("", format!("{}.", words(&a.verdict)));
@@ -70,7 +76,12 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
         happened(out, h);
     }
     if let Some(g) = &a.goodput {
-        out.item(format!("{} of the requests meet the limits: {} a second", percent(g.share), three(g.requests_per_s)));
+        out.item(format!(
+            "{} of the requests are within all limits: {} a second",
+            percent(g.share),
+            three(g.requests_per_s)
+        ));
+        g.held.iter().for_each(|h| out.item(held(h)));
     }
     out.item(format!(
         "{} requests a second, {} ({} a chip) over {}",
@@ -111,7 +122,9 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
         ));
     }
     if let Some(usd) = s.usd_per_mtok_output {
-        out.item(format!("{} of output, all dollars on it", mtok(usd)));
+        let basis = a.price_basis.join(" and ");
+        let basis = if basis.is_empty() { basis } else { format!(" at {basis} prices") };
+        out.item(format!("{} of output{basis}, all dollars on it", mtok(usd)));
     }
     out.gap();
     out.title("where the time of a request goes, mean");
@@ -124,6 +137,13 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
     a.worst.iter().take(5).for_each(|w| out.item(worst(w)));
     out.gap();
     out.list("assumes", &a.assumptions);
+}
+
+/// A limit on a percentile, and whether it holds.
+fn held(h: &Held) -> String {
+    let found = h.ms.map_or_else(|| "more requests failed than it leaves".to_owned(), ms);
+    let holds = if h.holds { "holds" } else { "does not hold" };
+    format!("p{} of the {}: {found}; the limit of {} {holds}", h.percentile, name(h.metric), ms(h.limit_ms))
 }
 
 fn classes(out: &mut Page, a: &Answer) {
@@ -142,7 +162,7 @@ fn classes(out: &mut Page, a: &Answer) {
                 c.name.clone(),
                 grouped(c.requests as f64),
                 grouped(c.failed as f64),
-                c.goodput.map_or("-".to_owned(), |g| percent(g.share)),
+                c.goodput.as_ref().map_or("-".to_owned(), |g| percent(g.share)),
                 of(What::Ttft, |m| m.p50_ms),
                 of(What::Ttft, |m| m.p99_ms),
                 of(What::Tpot, |m| m.p50_ms),
@@ -167,8 +187,8 @@ fn happened(out: &mut Page, h: &Happened) {
     ));
     if h.deaths + h.starts + h.drains > 0 {
         out.item(format!(
-            "{} replicas on, on average; {} died, {} started, {} drained",
-            three(h.replicas_on),
+            "{} replicas paid for, on average, those that start, drain or come back among them; {} died, {} started, {} drained",
+            three(h.replicas_paid),
             n(h.deaths),
             n(h.starts),
             n(h.drains)
@@ -186,7 +206,7 @@ fn comparison(out: &mut Page, c: &Compared) {
     let columns = [c.what.as_str(), "ttft p50", "ttft p99", "tpot p50", "tpot p99", "whole p99", "output", "cached"];
     let rows = c.variants.iter().map(|v| {
         vec![
-            v.value.clone(),
+            if v.queue_grows { format!("{} (queue grows)", v.value) } else { v.value.clone() },
             at(v, What::Ttft, |m| m.p50_ms),
             at(v, What::Ttft, |m| m.p99_ms),
             at(v, What::Tpot, |m| m.p50_ms),

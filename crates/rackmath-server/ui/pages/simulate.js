@@ -84,7 +84,7 @@ function traffic(s) {
       isl_sigma: Number(s.spread) > 0 ? Number(s.spread) : undefined,
       osl_sigma: Number(s.spread) > 0 ? Number(s.spread) : undefined,
       prefixes: given(s.prefixes),
-      prefix_tokens: given(s.prefixes) === undefined ? undefined : Number(s.prefix),
+      prefix_tokens: given(s.prefixes) ? Number(s.prefix) : undefined,
       turns: Number(s.turns) > 1 ? Number(s.turns) : undefined,
     }),
   };
@@ -112,8 +112,8 @@ export const page = {
     { kind: "range", key: "turns", label: "Turns of a conversation", unit: "", min: 1, max: 32, whole: true, value: 1 },
     { kind: "number", key: "think", label: "Time to think", unit: "s", value: "", placeholder: "0" },
     { kind: "heading", label: "Targets", fold: true, grid: 2 },
-    { kind: "number", key: "ttft", label: "First token", unit: "ms", value: "", placeholder: "none" },
-    { kind: "number", key: "tpot", label: "Per token", unit: "ms", value: "", placeholder: "none" },
+    { kind: "number", key: "ttft", label: "First token", unit: "ms", value: "", placeholder: "none, 500 or p90=1s" },
+    { kind: "number", key: "tpot", label: "Per token", unit: "ms", value: "", placeholder: "none, 500 or p90=1s" },
     { kind: "heading", label: "Engine", fold: true },
     { kind: "number", key: "seqs", label: "Most sequences (max-num-seqs)", value: "", placeholder: "the engine's" },
     { kind: "number", key: "batched", label: "Most tokens in a step (max-num-batched-tokens)", value: "", placeholder: "the engine's" },
@@ -142,7 +142,7 @@ export const page = {
       run.goodput ? ["Meet the limits", percent(run.goodput.share, 3), `${digits(run.goodput.requests_per_s)} requests/s`] : ["Busy", percent(Math.min(1, served.busy)), `${percent(Math.min(1, served.with_prompts))} of it with prompts`],
       ["Found in the cache", percent(served.cached), `cache at most ${percent(Math.min(1, served.cache_peak))} full`],
       ["Evictions", count(served.preemptions), `${count(served.recomputed_tokens)} tokens computed again`],
-      ["Output costs", served.usd_per_mtok_output === null ? "no price" : perMtok(served.usd_per_mtok_output), `${run.chips} chip${run.chips > 1 ? "s" : ""}`],
+      ["Output costs", served.usd_per_mtok_output === null ? "no price" : perMtok(served.usd_per_mtok_output), `${run.chips} chip${run.chips > 1 ? "s" : ""}${run.price_basis?.length ? `, ${run.price_basis.join(" and ")} prices` : ""}`],
     ]);
     const right = (name) => ({ name, align: "right" });
     view.table("percentiles", {
@@ -150,6 +150,13 @@ export const page = {
       columns: ["Metric", right("mean"), right("p50"), right("p90"), right("p95"), right("p99"), right("p99.9"), right("p50 ±"), right("p99 ±")],
       rows: run.metrics.map((m) => [METRICS[m.metric] ?? m.metric, ms(m.mean_ms), ms(m.p50_ms), ms(m.p90_ms), ms(m.p95_ms), ms(m.p99_ms), ms(m.p999_ms), ms(m.p50_plus_minus_ms), ms(m.p99_plus_minus_ms)]),
     });
+    if (run.goodput?.held?.length) {
+      view.table("limits", {
+        caption: "Limits on percentiles",
+        columns: ["Metric", right("percentile"), right("limit"), right("came to"), "holds"],
+        rows: run.goodput.held.map((h) => [METRICS[h.metric] ?? h.metric, `p${h.percentile}`, ms(h.limit_ms), ms(h.ms), h.holds ? "yes" : "no"]),
+      });
+    }
     view.heading("parts-title", "What a request waits for");
     view.node("parts", el("div", { class: "stacks" }, bar("Where the time of a request goes", run.parts.map((p, i) => ({ what: WAITS[p.what] ?? p.what, share: p.share, text: ms(p.ms), tone: `c${i % 8}` })), "mean")));
     view.heading("time-title", "Over the time of the run");
@@ -168,11 +175,13 @@ export const page = {
   leave() { player.stop(); },
   command(s) {
     const flag = (name, value) => (value === undefined || value === "" ? [] : [`--${name}`, String(value)]);
+    // A bare number is in milliseconds; a percentile says its unit.
+    const limit = (text) => (text && !Number.isNaN(typed(String(text))) ? `${text}ms` : text);
     const load = s.load === "users" ? [...flag("users", s.users), ...flag("think", s.think)] : [...flag("rate", s.rate), ...(s.load === "bursts" ? ["--cv", "3"] : [])];
     const spread = Number(s.spread) > 0 ? [...flag("isl-sigma", s.spread), ...flag("osl-sigma", s.spread)] : [];
     return ["rackmath simulate", ...settingFlags(s), ...load, ...flag("isl", s.isl), ...flag("osl", s.osl), ...spread, ...flag("requests", s.requests),
-      ...(Number(s.replicas) > 1 ? ["--replicas", s.replicas, "--router", s.router] : []), ...flag("prefixes", s.prefixes), ...(s.prefixes ? flag("prefix-tokens", s.prefix) : []),
-      ...(Number(s.turns) > 1 ? flag("turns", s.turns) : []), ...flag("ttft", s.ttft && `${s.ttft}ms`), ...flag("tpot", s.tpot && `${s.tpot}ms`), ...flag("max-num-seqs", s.seqs), ...flag("max-num-batched-tokens", s.batched),
+      ...(Number(s.replicas) > 1 ? ["--replicas", s.replicas, "--router", s.router] : []), ...flag("prefixes", s.prefixes), ...(given(s.prefixes) ? flag("prefix-tokens", s.prefix) : []),
+      ...(Number(s.turns) > 1 ? flag("turns", s.turns) : []), ...flag("ttft", limit(s.ttft)), ...flag("tpot", limit(s.tpot)), ...flag("max-num-seqs", s.seqs), ...flag("max-num-batched-tokens", s.batched),
       ...flag("num-gpu-blocks-override", s.blocks), ...(s.uncached === "yes" ? ["--no-enable-prefix-caching"] : []), ...flag("seed", s.seed)].join(" ");
   },
 };

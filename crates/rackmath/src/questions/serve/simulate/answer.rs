@@ -1,9 +1,11 @@
 //! From what happened to what is said of it.
 
 use super::Traffic;
-use super::card::{Answer, Goodput, Happened, Metric, OfClass, Part, Served, Step, Waited, Waits, What, Window};
+use super::card::{
+    Answer, Failed, Goodput, Happened, Held, Metric, OfClass, Part, Served, Step, Waited, Waits, What, Window,
+};
 use super::fleet::Kind;
-use super::work::{Run, World};
+use super::work::{Run, World, wanted};
 use super::{flags, tiers};
 use crate::desk::prelude::*;
 use crate::layout;
@@ -72,7 +74,7 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
     let replicas = world.kinds.iter().filter(|k| !k.prompts).map(|k| k.replicas).sum();
     let chips = world.kinds.iter().map(Kind::chips).sum();
     let counted = tally.measured as f64;
-    let arrived = world.keep.warm + world.keep.requests;
+    let arrived = arrived(world);
     let gaps = gaps(tally);
     let all = [
         metric(What::Queue, &mut tally.queue, &samples, 0),
@@ -82,47 +84,21 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         metric(What::E2e, &mut tally.e2e, &samples, 3),
     ];
     let metrics: Vec<Metric> = all.into_iter().flatten().collect();
-    let peak = tally.moments.iter().map(|m| f64::from(m.used)).fold(0.0, f64::max);
-    let total = run.totals;
+    let unfinished = arrived.saturating_sub(tally.finished_all + tally.failed_all);
     let happened = happened(world, &run.incidents, tally.last_finish);
     let nodes = run.nodes as f64;
-    // Replicas that are off do no work and cost nothing.
-    let on_share = run.incidents.on as f64 / (tally.last_finish.max(1) as f64 * nodes);
-    let elapsed = tally.last_finish as f64 * nodes * on_share;
-    let dollars = world.kinds.iter().map(|k| k.price.map(|p| p * k.chips() as f64)).sum::<Option<f64>>();
-    let output = tally.tokens_out as f64 / span;
-    let served = Served {
-        requests_per_s: counted / span,
-        output_tok_s: output,
-        output_tok_s_per_chip: output / chips as f64,
-        busy: if elapsed > 0.0 { total.busy as f64 / elapsed } else { 0.0 },
-        with_prompts: if total.busy > 0 { total.mixed as f64 / total.busy as f64 } else { 0.0 },
-        steps: total.steps,
-        cached: if tally.tokens_in > 0 { tally.tokens_cached as f64 / tally.tokens_in as f64 } else { 0.0 },
-        dummy: world
-            .kinds
-            .iter()
-            .any(|k| k.together.is_some())
-            .then(|| total.dummy as f64 / ((total.busy + total.dummy) as f64).max(1.0)),
-        preemptions: total.preemptions,
-        recomputed_tokens: total.recomputed,
-        cache_peak: peak / (run.usable as f64 / nodes),
-        usd_per_mtok_output: dollars.filter(|_| output > 0.0).map(|d| d * on_share / output * 1e6),
-    };
+    let served = served(world, &run, span, chips);
+    let warnings = warnings(world, run.tally.samples_of(&samples), unfinished, &run, &metrics);
+    let tally = &mut run.tally;
     let any = world.keep.limits.any() || tally.classes.iter().any(|c| c.limits.any());
-    let goodput = any.then(|| Goodput {
-        ttft_ms: r.ttft_ms,
-        tpot_ms: r.tpot_ms,
-        e2e_ms: r.e2e_ms,
-        share: tally.met as f64 / (counted + tally.failed as f64).max(1.0),
-        requests_per_s: tally.met as f64 / span,
-    });
-    let unfinished = arrived.saturating_sub(tally.finished_all + tally.failed_all);
+    let met = (tally.met, tally.measured, tally.failed);
+    let all = [&mut tally.ttft, &mut tally.tpot, &mut tally.e2e];
+    let grows = grown(&warnings);
+    let goodput = any.then(|| goodput(wanted(r, None), all, met, span, grows));
     let mut assumptions = world.assumptions.clone();
     if world.kinds.iter().map(|k| k.replicas).sum::<u64>() > 1 {
         assumptions.push(says(if run.apart { "simulated_apart" } else { "simulated_coupled" }));
     }
-    let warnings = warnings(world, tally.samples_of(&samples), unfinished, run.cut, &metrics);
     Answer {
         model: on.model.name.clone(),
         system: systems(world),
@@ -130,10 +106,12 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         layout: layout::words(&on.model, &on.layout),
         layout_chosen: world.main().layout_chosen,
         replicas,
+        least_replicas: r.scaling.max_replicas.map(|_| r.fleet.replicas),
         prefill_replicas: r.fleet.prefill_replicas,
         router: r.fleet.router,
         chips,
-        evidence: world.scale.card(&world.main().ready, false, None),
+        price_basis: basis(world),
+        evidence: world.scale.card(&world.main().ready, false, Some(&world.main().price_source)),
         traffic: traffic(world),
         verdict: verdict(&metrics, goodput.as_ref(), &warnings, (tally.failed, tally.measured + tally.failed)),
         warnings,
@@ -142,7 +120,7 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         unfinished,
         span_s: span,
         metrics,
-        classes: classes(world, tally, span),
+        classes: classes(world, tally, span, grows),
         happened,
         goodput,
         served,
@@ -157,12 +135,51 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
             tally.each.sort_by_key(|o| o.id);
             tally.each.iter().map(Waited::from).collect()
         },
+        failed: {
+            tally.failures.sort_by_key(|f| f.id);
+            tally.failures.iter().map(Failed::from).collect()
+        },
         figure: figure(tally),
         throughput: throughput(tally),
         compared: None,
         window: tally.window.take().map(|w| window(*w)),
         assumptions,
     }
+}
+
+/// What the replicas did in a time.
+fn served(world: &World, run: &Run, span: f64, chips: u64) -> Served {
+    let (tally, total, nodes) = (&run.tally, run.totals, run.nodes as f64);
+    let peak = tally.moments.iter().map(|m| f64::from(m.used)).fold(0.0, f64::max);
+    // Replicas that are off do no work and cost nothing.
+    let on_share = run.incidents.on as f64 / (tally.last_finish.max(1) as f64 * nodes);
+    let elapsed = tally.last_finish as f64 * nodes * on_share;
+    let dollars = world.kinds.iter().map(|k| k.price.map(|p| p * k.chips() as f64)).sum::<Option<f64>>();
+    let output = tally.tokens_out as f64 / span;
+    let paid = if world.request.scaling.max_replicas.is_some() { on_share } else { 1.0 };
+    Served {
+        requests_per_s: tally.measured as f64 / span,
+        output_tok_s: output,
+        output_tok_s_per_chip: output / (chips as f64 * paid),
+        busy: if elapsed > 0.0 { total.busy as f64 / elapsed } else { 0.0 },
+        with_prompts: if total.busy > 0 { total.mixed as f64 / total.busy as f64 } else { 0.0 },
+        steps: total.steps,
+        cached: if tally.tokens_in > 0 { tally.tokens_cached as f64 / tally.tokens_in as f64 } else { 0.0 },
+        dummy: world
+            .kinds
+            .iter()
+            .any(|k| k.together.is_some())
+            .then(|| total.dummy as f64 / ((total.busy + total.dummy) as f64).max(1.0)),
+        preemptions: total.preemptions,
+        recomputed_tokens: total.recomputed,
+        cache_peak: peak / (run.usable as f64 / nodes),
+        usd_per_mtok_output: dollars.filter(|_| output > 0.0).map(|d| d * on_share / output * 1e6),
+    }
+}
+
+/// Requests that come.
+fn arrived(world: &World) -> u64 {
+    world.keep.warm + world.keep.requests
 }
 
 /// Where the time of `counted` requests goes.
@@ -206,11 +223,54 @@ fn happened(world: &World, i: &rackmath_sim::cluster::Incidents, end: u64) -> Op
         deaths: i.deaths,
         starts: i.starts,
         drains: i.drains,
-        replicas_on: i.on as f64 / end.max(1) as f64,
+        replicas_paid: i.on as f64 / end.max(1) as f64,
     })
 }
 
-fn classes(world: &World, tally: &mut rackmath_sim::tally::Tally, span: f64) -> Vec<OfClass> {
+/// Whether more arrives than is served.
+pub(super) fn grown(warnings: &[Remark]) -> bool {
+    warnings.iter().any(|w| w.says == "simulated_overload")
+}
+
+/// Requests that met all limits, and limits on percentiles: of first tokens, tokens and whole requests, where so many of
+/// those measured met all and so many failed.
+fn goodput(
+    limits: [Option<AtMost>; 3],
+    times: [&mut Values; 3],
+    (met, measured, failed): (u64, u64, u64),
+    span: f64,
+    grown: bool,
+) -> Goodput {
+    let all = (measured + failed) as f64;
+    let mut held = Vec::new();
+    for ((limit, values), metric) in limits.into_iter().zip(times).zip([What::Ttft, What::Tpot, What::E2e]) {
+        let Some((limit, percentile)) = limit.and_then(|l| Some((l.ms, l.percentile?))) else { continue };
+        // Of those answered, the share that makes up the percentile of all.
+        let share = percentile / 100.0 * all / (measured as f64).max(1.0);
+        let ms = values.percentiles(&[share.min(1.0)])[0].filter(|_| share <= 1.0).map(|ns| ns / 1e6);
+        let holds = !grown && ms.is_some_and(|ms| ms <= limit);
+        held.push(Held { metric, percentile, limit_ms: limit, ms, holds });
+    }
+    let [ttft_ms, tpot_ms, e2e_ms] = limits.map(|l| l.map(|l| l.ms));
+    Goodput { ttft_ms, tpot_ms, e2e_ms, share: met as f64 / all.max(1.0), requests_per_s: met as f64 / span, held }
+}
+
+/// Kinds of prices of the machines, each once; none where one has no price.
+fn basis(world: &World) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for kind in &world.kinds {
+        let word = kind.price_source.kind();
+        if kind.price.is_none() {
+            return Vec::new();
+        }
+        if !all.iter().any(|known| known == word) {
+            all.push(word.into());
+        }
+    }
+    all
+}
+
+fn classes(world: &World, tally: &mut Tally, span: f64, grown: bool) -> Vec<OfClass> {
     let given = world.request.classes.iter().zip(&mut tally.classes).enumerate();
     given
         .map(|(i, (c, t))| OfClass {
@@ -219,12 +279,9 @@ fn classes(world: &World, tally: &mut rackmath_sim::tally::Tally, span: f64) -> 
             failed: t.failed,
             requests_per_s: t.measured as f64 / span,
             output_tok_s: t.tokens_out as f64 / span,
-            goodput: t.limits.any().then(|| Goodput {
-                ttft_ms: c.ttft_ms,
-                tpot_ms: c.tpot_ms,
-                e2e_ms: c.e2e_ms,
-                share: t.met as f64 / ((t.measured + t.failed) as f64).max(1.0),
-                requests_per_s: t.met as f64 / span,
+            goodput: t.limits.any().then(|| {
+                let times = [&mut t.ttft, &mut t.tpot, &mut t.e2e];
+                goodput(wanted(world.request, Some(c)), times, (t.met, t.measured, t.failed), span, grown)
             }),
             metrics: [
                 metric(What::Queue, &mut t.queue, &[], 0),
@@ -288,13 +345,13 @@ fn verdict(metrics: &[Metric], goodput: Option<&Goodput>, warnings: &[Remark], (
 fn met(metrics: &[Metric], goodput: Option<&Goodput>, warnings: &[Remark]) -> Remark {
     let of = |what: What| metrics.iter().find(|m| m.metric == what);
     let seconds = |what: What, pick: fn(&Metric) -> f64| of(what).map(|m| pick(m) / 1e3);
-    let unstable = warnings.iter().any(|w| w.says == "simulated_overload");
     let id = match goodput {
-        _ if unstable => "simulated_verdict_overload",
+        _ if grown(warnings) => "simulated_verdict_overload",
         Some(_) => "simulated_verdict_goodput",
         None => "simulated_verdict",
     };
     says(id)
+        .with("targets", goodput.and_then(targets))
         .with("share", goodput.map(|g| g.share))
         .with("rate", goodput.map(|g| g.requests_per_s))
         .with("ttft50", seconds(What::Ttft, |m| m.p50_ms))
@@ -302,6 +359,23 @@ fn met(metrics: &[Metric], goodput: Option<&Goodput>, warnings: &[Remark]) -> Re
         .with("tpot50", seconds(What::Tpot, |m| m.p50_ms))
         .with("tpot99", seconds(What::Tpot, |m| m.p99_ms))
         .with("e2e99", seconds(What::E2e, |m| m.p99_ms))
+}
+
+/// Limits on percentiles, and whether all hold.
+fn targets(g: &Goodput) -> Option<Remark> {
+    let name = |what: What| match what {
+        What::Tpot => "tpot_name",
+        What::E2e => "e2e_name",
+        _ => "ttft_name",
+    };
+    let one = |h: &Held| {
+        let said = says("target_of").with("percentile", h.percentile).with("what", says(name(h.metric)));
+        let said = said.with("value", h.ms.map(|ms| ms / 1e3)).with("unknown", h.ms.is_none());
+        said.with("limit", h.limit_ms / 1e3)
+    };
+    let all: Vec<Remark> = g.held.iter().map(one).collect();
+    let id = if g.held.iter().all(|h| h.holds) { "simulated_limits_hold" } else { "simulated_limits_broken" };
+    (!all.is_empty()).then(|| says(id).with("all", all))
 }
 
 /// Longest-lasting requests of the last third of a run, over those of the first, beyond which a queue grows.
@@ -320,9 +394,9 @@ pub(super) fn grows(queues: &[f64], e2e: f64) -> Option<(f64, f64)> {
     (n >= 9 && late > early * GROWS && (batches || thirds)).then_some((early, late))
 }
 
-fn warnings(world: &World, queues: Vec<f64>, unfinished: u64, cut: bool, metrics: &[Metric]) -> Vec<Remark> {
-    let mut all = Vec::new();
-    if cut {
+fn warnings(world: &World, queues: Vec<f64>, unfinished: u64, run: &Run, metrics: &[Metric]) -> Vec<Remark> {
+    let mut all = world.warnings.clone();
+    if run.cut {
         all.push(says("simulated_cut"));
     } else if unfinished > 0 {
         all.push(says("simulated_unfinished").with("requests", unfinished as f64));
@@ -337,6 +411,11 @@ fn warnings(world: &World, queues: Vec<f64>, unfinished: u64, cut: bool, metrics
         } else if neighbours(&queues) > 0.4 && mean(&queues) > e2e / 20.0 {
             all.push(says("simulated_short"));
         }
+    }
+    if run.shortened > 0 {
+        let conversations = world.request.traffic.turns > 1 || world.request.classes.iter().any(|c| c.turns > 1);
+        let said = says("simulated_shortened").with("requests", run.shortened as f64).with("turns", conversations);
+        all.push(said.with("all", arrived(world) as f64).with("longest", f64::from(world.longest())));
     }
     if !flags::checked(&world.main().settings) {
         all.push(says("simulated_unchecked").with("engine", world.main().ready.deployment.engine.name.clone()));

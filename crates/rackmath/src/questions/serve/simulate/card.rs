@@ -3,7 +3,7 @@
 use super::{OfTier, Router};
 use crate::desk::evidence::Evidence;
 use crate::desk::prelude::*;
-use rackmath_sim::tally::Outcome;
+use rackmath_sim::tally::{Failure, Outcome, Why};
 
 /// What users of a server met.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Educe)]
@@ -19,15 +19,21 @@ pub struct Answer {
     pub layout: String,
     /// Whether it was chosen here.
     pub layout_chosen: bool,
-    /// Replicas.
+    /// Replicas; with a controller, the most it starts.
     pub replicas: u64,
+    /// The fewest that a controller keeps, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_replicas: Option<u64>,
     /// Replicas beside them that only compute prompts.
     pub prefill_replicas: u64,
     /// How one is chosen.
     #[educe(Default = Router::RoundRobin)]
     pub router: Router,
-    /// Chips in all.
+    /// Chips in all; with a controller, of the most replicas it starts.
     pub chips: u64,
+    /// What kind of prices the dollars are, where prices are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub price_basis: Vec<String>,
     /// What the times of its steps rest on; nothing for a bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
@@ -62,8 +68,11 @@ pub struct Answer {
     pub parts: Vec<Part>,
     /// The requests that took longest, and why.
     pub worst: Vec<Waited>,
-    /// What each request met, where asked for.
+    /// What each request met that was answered, where asked for.
     pub each: Vec<Waited>,
+    /// Those that were not, and why, where each is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Failed>,
     /// Requests running and waiting over time.
     #[educe(Default = nothing())]
     pub figure: Figure,
@@ -110,6 +119,10 @@ pub struct Variant {
     pub cached: f64,
     /// Share of the requests that met all limits, where some were given.
     pub goodput: Option<f64>,
+    /// More arrives than is served: its percentiles only say how long it ran.
+    pub queue_grows: bool,
+    /// Share of the requests that were never answered.
+    pub failed: f64,
     /// By how much it differs from the base.
     pub differences: Vec<Difference>,
 }
@@ -205,8 +218,23 @@ pub enum What {
     E2e,
 }
 
-/// Requests that met their limits.
+/// A limit on a percentile; a request that was never answered is later than any.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Held {
+    /// On which time.
+    pub metric: What,
+    /// Of which percentile.
+    pub percentile: f64,
+    /// The limit.
+    pub limit_ms: f64,
+    /// What it came to; none where more failed than the percentile leaves.
+    pub ms: Option<f64>,
+    /// Whether it holds; never where the queue grows.
+    pub holds: bool,
+}
+
+/// Requests that met their limits.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Goodput {
     /// Time to first token that is good enough.
     pub ttft_ms: Option<f64>,
@@ -218,6 +246,9 @@ pub struct Goodput {
     pub share: f64,
     /// Such requests per second.
     pub requests_per_s: f64,
+    /// Limits on percentiles, where some were given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Held>,
 }
 
 /// What clients of one class met.
@@ -260,8 +291,8 @@ pub struct Happened {
     pub starts: u64,
     /// Replicas drained.
     pub drains: u64,
-    /// Replicas that were on, on average.
-    pub replicas_on: f64,
+    /// Replicas that were paid for, on average: those that take requests, and those that start, drain or come back.
+    pub replicas_paid: f64,
 }
 
 /// What the replicas did.
@@ -271,7 +302,7 @@ pub struct Served {
     pub requests_per_s: f64,
     /// Output tokens per second.
     pub output_tok_s: f64,
-    /// Output tokens per second and chip.
+    /// Output tokens per second and chip; with a controller, and chip paid for.
     pub output_tok_s_per_chip: f64,
     /// Share of the time in which a replica works.
     pub busy: f64,
@@ -374,6 +405,55 @@ pub struct Waited {
     pub e2e_ms: f64,
     /// Times it was evicted.
     pub preemptions: u32,
+}
+
+/// Why a request was never answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// Its client gave up.
+    TimedOut,
+    /// A full queue, or no replica that takes requests, refused it once too often.
+    Refused,
+    /// It was lost with a replica once too often.
+    Lost,
+}
+
+/// A request that was never answered.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Failed {
+    /// Its number in order of arrival.
+    pub request: u64,
+    /// When it came.
+    pub arrival_s: f64,
+    /// Tokens of its prompt.
+    pub prompt: u32,
+    /// Tokens of the answer it would have got.
+    pub output: u32,
+    /// Times it was sent.
+    pub attempts: u32,
+    /// From its arrival until it was given up.
+    pub after_ms: f64,
+    /// Why.
+    pub why: Reason,
+}
+
+impl From<&Failure> for Failed {
+    fn from(f: &Failure) -> Self {
+        Self {
+            request: f.id,
+            arrival_s: f.arrival as f64 / 1e9,
+            prompt: f.prompt,
+            output: f.output,
+            attempts: f.attempts,
+            after_ms: (f.at - f.arrival) as f64 / 1e6,
+            why: match f.why {
+                Why::TimedOut => Reason::TimedOut,
+                Why::Refused => Reason::Refused,
+                Why::Lost => Reason::Lost,
+            },
+        }
+    }
 }
 
 impl From<&Outcome> for Waited {

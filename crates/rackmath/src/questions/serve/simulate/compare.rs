@@ -1,6 +1,6 @@
 //! Several ways to serve the same requests: one thing changes, the requests do not, and differences are taken batch by batch.
 
-use super::answer::half_width;
+use super::answer::{grown, half_width};
 use super::card::{Answer, Compared, Difference, Variant, What};
 use super::{Request, work};
 use crate::desk::prelude::*;
@@ -31,7 +31,9 @@ pub(super) fn answer(catalog: &Catalog, request: &Request, said: &str, effort: &
             metrics: answer.metrics.clone(),
             output_tok_s: answer.served.output_tok_s,
             cached: answer.served.cached,
-            goodput: answer.goodput.map(|g| g.share),
+            goodput: answer.goodput.as_ref().map(|g| g.share),
+            queue_grows: grown(&answer.warnings),
+            failed: answer.happened.map_or(0.0, |h| h.failed as f64 / (h.arrived as f64).max(1.0)),
             differences: if variants.is_empty() { Vec::new() } else { differences },
         });
     }
@@ -93,8 +95,26 @@ fn differences(first: &[(u64, Sample)], second: &[(u64, Sample)]) -> Vec<Differe
     all
 }
 
-/// Which is best by the 99th percentile of first tokens, where that is sure.
+/// Shares of failed requests that differ by more than this are not the same service.
+const FAILED: f64 = 0.001;
+
+/// Which is best by the 99th percentile of first tokens, where that is sure; none where queues grow, whose percentiles only
+/// say how long the run was, and none that answers fewer.
 fn verdict(variants: &[Variant]) -> Remark {
+    let names = |grows: bool| -> Vec<String> {
+        variants.iter().filter(|v| v.queue_grows == grows).map(|v| v.value.clone()).collect()
+    };
+    let (grow, keep_up) = (names(true), names(false));
+    if !grow.is_empty() {
+        let keep_up = Some(keep_up).filter(|all| !all.is_empty());
+        return says("compared_unstable").with("grow", grow).with("keep_up", keep_up);
+    }
+    let shares = || variants.iter().map(|v| v.failed);
+    let (least, most) = (shares().fold(f64::INFINITY, f64::min), shares().fold(0.0, f64::max));
+    if most > least + FAILED {
+        let each = |v: &Variant| says("compared_share").with("value", v.value.clone()).with("share", v.failed);
+        return says("compared_failed").with("all", variants.iter().map(each).collect::<Vec<_>>());
+    }
     let late = |v: &Variant| {
         v.differences.iter().find(|d| d.metric == What::Ttft && d.percentile == 0.99).copied().filter(Difference::sure)
     };

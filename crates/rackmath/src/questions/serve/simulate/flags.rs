@@ -200,10 +200,42 @@ fn longest_for(r: &Request, on: &Deployment) -> f64 {
 
 /// The engine of a request with its flags.
 pub(crate) fn settings(r: &Request, ready: &Ready) -> Result<Settings, Error> {
-    match ready.deployment.engine.family.as_str() {
-        "vllm" | "ideal" => own_flags(r, 0).and_then(|()| Ok(of_vllm(r, ready)?.into())),
-        "sglang" => own_flags(r, 1).and_then(|()| Ok(of_sglang(r, ready)?.into())),
-        "trtllm" => own_flags(r, 2).and_then(|()| Ok(of_trtllm(r, ready)?.into())),
+    let settings = of(r, &ready.deployment)?;
+    roomy(has(&settings))?;
+    Ok(settings)
+}
+
+/// Blocks of the cache.
+fn has(settings: &Settings) -> u32 {
+    match settings {
+        Settings::Vllm(s) => s.num_blocks,
+        Settings::Sglang(s) => s.max_total_tokens,
+        Settings::Trtllm(s) => s.blocks,
+    }
+}
+
+fn roomy(blocks: u32) -> Result<(), Error> {
+    let expected = "a larger machine, fewer weights on each chip or narrower formats";
+    refuse_if(blocks < 2, "setting.on", "no memory left for a cache", expected)
+}
+
+/// The load of one mean request where memory holds no cache for it.
+pub(super) fn no_room(r: &Request, on: &Deployment) -> Result<Option<Load>, Error> {
+    let settings = of(r, on)?;
+    let chunk = match &settings {
+        Settings::Vllm(s) => s.max_num_batched_tokens,
+        Settings::Sglang(s) => s.chunked_prefill_size.unwrap_or(s.max_prefill_tokens),
+        Settings::Trtllm(s) => s.max_num_tokens,
+    };
+    Ok((has(&settings) < 2).then(|| one(r, on, settings.block(), chunk)))
+}
+
+/// The same, whether or not there is room for a cache.
+fn of(r: &Request, on: &Deployment) -> Result<Settings, Error> {
+    match on.engine.family.as_str() {
+        "vllm" | "ideal" => own_flags(r, 0).and_then(|()| Ok(like_vllm(r, on)?.into())),
+        "sglang" => own_flags(r, 1).and_then(|()| Ok(of_sglang(r, on)?.into())),
+        "trtllm" => own_flags(r, 2).and_then(|()| Ok(of_trtllm(r, on)?.into())),
         other => Err(Error::value(
             "engine",
             format!("\"{other}\""),
@@ -214,7 +246,13 @@ pub(crate) fn settings(r: &Request, ready: &Ready) -> Result<Settings, Error> {
 
 /// How vLLM schedules: its own ways, and what the flags change.
 pub(crate) fn of_vllm(r: &Request, ready: &Ready) -> Result<vllm::Settings, Error> {
-    let (f, on) = (&r.flags, &ready.deployment);
+    let settings = like_vllm(r, &ready.deployment)?;
+    roomy(settings.num_blocks)?;
+    Ok(settings)
+}
+
+fn like_vllm(r: &Request, on: &Deployment) -> Result<vllm::Settings, Error> {
+    let f = &r.flags;
     let schedule = &on.engine.schedule;
     let block = small("flags.block_size", f.block_size, schedule.block, 1, 4096)?;
     let chunk = small("flags.max_num_batched_tokens", f.max_num_batched_tokens, schedule.chunk, 1, 1 << 24)?;
@@ -233,15 +271,15 @@ pub(crate) fn of_vllm(r: &Request, ready: &Ready) -> Result<vllm::Settings, Erro
         block_size: block,
         num_blocks: match f.num_gpu_blocks_override {
             Some(n) => within_u64("flags.num_gpu_blocks_override", n, 2, 1 << 31)? as u32,
-            None => blocks(r, ready, block, chunk)?,
+            None => blocks(r, on, block, chunk),
         },
         speculative: within_u64("flags.num_speculative_tokens", f.num_speculative_tokens, 0, 64)? as u32,
         ..vllm::Settings::default()
     })
 }
 
-fn of_sglang(r: &Request, ready: &Ready) -> Result<sglang::Settings, Error> {
-    let (f, on) = (&r.sglang, &ready.deployment);
+fn of_sglang(r: &Request, on: &Deployment) -> Result<sglang::Settings, Error> {
+    let f = &r.sglang;
     let schedule = &on.engine.schedule;
     let memory = on.system.chip.memory.size().get() / 1e9;
     let by_chip = schedule.chunk_by_gb.iter().find(|(gb, _)| memory < *gb).map_or(schedule.chunk, |row| row.1);
@@ -264,7 +302,7 @@ fn of_sglang(r: &Request, ready: &Ready) -> Result<sglang::Settings, Error> {
         )?,
         max_total_tokens: match f.max_total_tokens {
             Some(n) => within_u64("sglang.max_total_tokens", n, 16, 1 << 31)? as u32,
-            None => blocks(r, ready, 1, chunked.unwrap_or(whole))?,
+            None => blocks(r, on, 1, chunked.unwrap_or(whole)),
         },
         context_length: small("sglang.context_length", f.context_length, longest_for(r, on), 16, 1 << 24)?,
         enable_mixed_chunk: f.enable_mixed_chunk,
@@ -283,8 +321,8 @@ fn of_sglang(r: &Request, ready: &Ready) -> Result<sglang::Settings, Error> {
     })
 }
 
-fn of_trtllm(r: &Request, ready: &Ready) -> Result<trtllm::Settings, Error> {
-    let (f, on) = (&r.trtllm, &ready.deployment);
+fn of_trtllm(r: &Request, on: &Deployment) -> Result<trtllm::Settings, Error> {
+    let f = &r.trtllm;
     let schedule = &on.engine.schedule;
     let block = small("trtllm.tokens_per_block", f.tokens_per_block, schedule.block, 2, 4096)?;
     let step = small("trtllm.max_num_tokens", f.max_num_tokens, schedule.chunk, 1, 1 << 24)?;
@@ -298,7 +336,7 @@ fn of_trtllm(r: &Request, ready: &Ready) -> Result<trtllm::Settings, Error> {
         tokens_per_block: block,
         blocks: match f.max_tokens {
             Some(n) => within_u64("trtllm.max_tokens", n, 16, 1 << 31)? as u32 / block,
-            None => blocks(r, ready, block, step)?,
+            None => blocks(r, on, block, step),
         },
         disable_overlap_scheduler: f.disable_overlap_scheduler || !on.engine.overhead.host_overlaps,
         host: None,
@@ -312,21 +350,18 @@ pub(super) fn mean_tokens(request: &Request, on: &Deployment, block: u32) -> f64
     (mean / f64::from(block)).ceil() * f64::from(block)
 }
 
+/// One mean request beside a step of so many tokens.
+fn one(request: &Request, on: &Deployment, block: u32, chunk: u32) -> Load {
+    let context = Tokens::new(mean_tokens(request, on, block));
+    Load { batch: 1.0, context, tokens: f64::from(chunk), utilisation: on.engine.schedule.memory }
+}
+
 /// Blocks that memory holds beside weights and activations: those of sequences as long as the mean request.
-fn blocks(request: &Request, ready: &Ready, block: u32, chunk: u32) -> Result<u32, Error> {
-    let on = &ready.deployment;
-    let whole = mean_tokens(request, on, block);
-    let utilisation = on.engine.schedule.memory;
-    let load = Load { batch: 1.0, context: Tokens::new(whole), tokens: f64::from(chunk), utilisation };
+fn blocks(request: &Request, on: &Deployment, block: u32, chunk: u32) -> u32 {
+    let load = one(request, on, block, chunk);
     let sequences = placement::largest_batch(on, &load) / on.groups();
-    let all = (sequences * whole / f64::from(block)) as u64;
-    refuse_if(
-        all < 2,
-        "setting.on",
-        "no memory left for a cache",
-        "a larger machine, fewer weights on each chip or narrower formats",
-    )?;
-    Ok(all.min(1 << 31) as u32)
+    let all = (sequences * load.context.get() / f64::from(block)) as u64;
+    all.min(1 << 31) as u32
 }
 
 /// What the engine does, in words.

@@ -1,18 +1,20 @@
 //! The replicas of a world: machines, pools, links, and what can happen to them.
 
-use super::flags::{settings, within_u64};
+use super::flags::{self, settings, within_u64};
 use super::tiers::{self, Asked};
 use super::{Answer, Happens, Request};
 use crate::desk::prelude::*;
+use crate::desk::setting::PriceSource;
 use crate::estimate;
 use crate::estimate::work::Case;
+use crate::layout;
 use rackmath_sim::clock::Timed;
 use rackmath_sim::cluster::{self, Cluster, Deal, Groups, Link, Router, Rules, Weights};
 use rackmath_sim::engine::Settings;
 use rackmath_sim::replica::Lockstep;
 use rackmath_spec::engine;
 use rackmath_theory::deployment::{Deployment, Ready};
-use rackmath_theory::{count, kv, pools};
+use rackmath_theory::{count, kv, placement, pools};
 
 const MOST_REPLICAS: u64 = 4096;
 /// Most kinds of machines in one fleet.
@@ -24,6 +26,9 @@ pub(super) struct Kind {
     pub layout_chosen: bool,
     /// Dollars of a chip and second.
     pub price: Option<f64>,
+    pub price_source: PriceSource,
+    /// The price and where it is from.
+    pub at_price: Remark,
     pub settings: Settings,
     /// Attention groups of a replica, each with sequences of its own.
     pub groups: usize,
@@ -54,9 +59,20 @@ impl Kind {
         let able = matches!(settings, Settings::Vllm(_)) || !ranked;
         refuse_if(!able, "engine", &request.engine, "vllm: priorities of other engines are not simulated yet")?;
         staged(on, &settings)?;
-        let (groups, layout_chosen, price) = (on.groups() as usize, case.chosen, case.ask.price);
-        let together = together(on);
-        Ok(Self { ready, layout_chosen, price, settings, groups, together, tiers, replicas, prompts, supported })
+        Ok(Self {
+            groups: on.groups() as usize,
+            layout_chosen: case.chosen,
+            price: case.ask.price,
+            price_source: case.found.price_source.clone(),
+            at_price: case.found.at_price("price_of_chip"),
+            together: together(on),
+            ready,
+            settings,
+            tiers,
+            replicas,
+            prompts,
+            supported,
+        })
     }
 
     pub fn chips(&self) -> u64 {
@@ -88,20 +104,27 @@ fn on_machine(request: &Request, on: &str) -> estimate::Request {
     }
 }
 
-/// The answer where a source says that the engine does not run it on one of the machines, and nobody pretends.
+/// The answer where a source says that the engine does not run it on one of the machines and nobody pretends, or where the
+/// memory of one leaves no room for a cache.
 pub(super) fn refused(catalog: &Catalog, r: &Request) -> Result<Option<Answer>, Error> {
-    for on in r.setting.on.split('+').map(str::trim).filter(|_| !r.pretend) {
+    for on in r.setting.on.split('+').map(str::trim) {
         let asked = on_machine(r, on);
         let case = Case::new(catalog, &asked)?;
-        let Some(refusal) = case.standing.refusal.as_ref() else { continue };
         let there = &case.ask.on;
-        let verdict = says("not_simulated").with("why", &refusal.why);
-        let verdict = verdict.with("would", refusal.nearest.as_ref());
+        let barred = case.standing.refusal.as_ref().filter(|_| !r.pretend);
+        let (why, would) = match barred {
+            Some(refusal) => (refusal.why.clone(), refusal.nearest.clone()),
+            None => match no_room(r, &case)? {
+                Some(found) => found,
+                None => continue,
+            },
+        };
+        let verdict = says("not_simulated").with("why", why).with("would", would);
         return Ok(Some(Answer {
             model: there.model.name.clone(),
             system: there.system.name.clone(),
             engine: there.engine.name.clone(),
-            layout: crate::layout::words(&there.model, &there.layout),
+            layout: layout::words(&there.model, &there.layout),
             layout_chosen: case.chosen,
             replicas: r.fleet.replicas,
             prefill_replicas: r.fleet.prefill_replicas,
@@ -113,6 +136,21 @@ pub(super) fn refused(catalog: &Catalog, r: &Request) -> Result<Option<Answer>, 
         }));
     }
     Ok(None)
+}
+
+/// What is missing where memory holds no cache, and the first change that makes room for a request.
+fn no_room(r: &Request, case: &Case) -> Result<Option<(Remark, Option<Remark>)>, Error> {
+    let on = &case.ask.on;
+    let Some(load) = flags::no_room(r, on)? else { return Ok(None) };
+    let placed = placement::place(on, &load);
+    let fullest = placed.stages.iter().max_by(|a, b| a.held.total().get().total_cmp(&b.held.total().get()));
+    let weights = fullest.map_or(Bytes::ZERO, |stage| stage.held.all_weights());
+    let why = says("no_cache_room")
+        .with("weights", weights)
+        .with("memory", on.system.chip.memory.size())
+        .with("share", load.utilisation)
+        .with("chip", on.system.chip.name.clone());
+    Ok(Some((why, layout::first_change(on, &load, 0.0, |on| case.runs(on)))))
 }
 
 /// Tokens of a request by the law of the traffic, or of the longest sequence that a flag asks for.
@@ -313,6 +351,9 @@ pub(super) fn notes(r: &Request, kinds: &[Kind]) -> Result<Vec<Remark>, Error> {
             says("simulated_joined").with("machines", kinds.len() as f64).with("replicas", kinds[0].replicas as f64),
         );
     }
+    let mut priced: Vec<&Remark> = kinds.iter().map(|k| &k.at_price).collect();
+    priced.dedup();
+    all.extend(priced.into_iter().cloned());
     if m.retries > 0 {
         all.push(says("simulated_retries").with("retries", m.retries as f64).with("pause", m.backoff_ms / 1e3));
     }

@@ -4,6 +4,7 @@
 //! `rackmath-sim`. Times are whole nanoseconds, and the same request gives the same bytes everywhere.
 
 mod answer;
+mod beside;
 mod card;
 mod compare;
 mod flags;
@@ -60,12 +61,12 @@ pub struct Request {
     pub sglang: Sglang,
     /// Flags of TensorRT-LLM.
     pub trtllm: Trtllm,
-    /// Time to first token that is good enough.
-    pub ttft_ms: Option<f64>,
-    /// Time per output token that is good enough.
-    pub tpot_ms: Option<f64>,
-    /// Time of a whole request that is good enough.
-    pub e2e_ms: Option<f64>,
+    /// Time to first token that is good enough: of each request as `1s`, of so many of them as `p90=1s`.
+    pub ttft_ms: Option<AtMost>,
+    /// Time per output token that is good enough: of each request as `30ms`, of so many of them as `p99=50ms`.
+    pub tpot_ms: Option<AtMost>,
+    /// Time of a whole request that is good enough: of each, or of so many of them.
+    pub e2e_ms: Option<AtMost>,
     /// Share of the requests that only warm up, in order of arrival.
     #[schemars(extend("x-unit" = "share", "x-none" = "0.1, nothing of a trace"))]
     pub warm_up: Option<f64>,
@@ -289,16 +290,17 @@ pub struct Class {
     pub think_s: f64,
     /// Lower goes first.
     pub priority: i32,
-    /// Time to first token that is good enough.
-    pub ttft_ms: Option<f64>,
-    /// Time per output token that is good enough.
-    pub tpot_ms: Option<f64>,
-    /// Time of a whole request that is good enough.
-    pub e2e_ms: Option<f64>,
+    /// Time to first token that is good enough; as for all unless given.
+    pub ttft_ms: Option<AtMost>,
+    /// Time per output token that is good enough; as for all unless given.
+    pub tpot_ms: Option<AtMost>,
+    /// Time of a whole request that is good enough; as for all unless given.
+    pub e2e_ms: Option<AtMost>,
 }
 
 /// Answers, as long as it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<Answer, Error> {
+    beside::refused(request)?;
     if let Some(said) = &request.compare {
         return compare::answer(catalog, request, said, effort);
     }

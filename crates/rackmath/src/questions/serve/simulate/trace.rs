@@ -2,13 +2,13 @@
 //!
 //! Nothing is lost silently: what is left out, put in order or spread is counted in a remark.
 
-use super::Request;
+use super::{Request, Router};
 use crate::desk::prelude::*;
 use rackmath_sim::Ns;
 use rackmath_sim::blocks::Segment;
 use rackmath_sim::workload::{Job, Session};
 use rackmath_spec::file;
-use rackmath_spec::trace::{Trace, TraceRequest};
+use rackmath_spec::trace::{Trace, TraceFormat, TraceRequest};
 use rackmath_units::Chance;
 
 /// Requests to send.
@@ -32,7 +32,14 @@ const GAP: f64 = 0.2;
 /// Contents of conversations, apart from blocks that have ids.
 const OWN: u64 = 1 << 62;
 
-pub(super) fn read(r: &Request, text: &str, longest: u32, notes: &mut Vec<Remark>) -> Result<Played, Error> {
+/// Requests of a trace, what is assumed about them, and what to be careful about.
+pub(super) fn read(
+    r: &Request,
+    text: &str,
+    longest: u32,
+    notes: &mut Vec<Remark>,
+    warnings: &mut Vec<Remark>,
+) -> Result<Played, Error> {
     let name = &r.replay.trace_name;
     let trace = file::workload(name, text)?;
     let trace = if trace.timed || trace.has_turns() { trace } else { file::trace(name, text)? };
@@ -44,12 +51,17 @@ pub(super) fn read(r: &Request, text: &str, longest: u32, notes: &mut Vec<Remark
     if trace.has_blocks() {
         notes.push(says("trace_blocks").with("size", trace.block.get()));
     }
-    let mut refused = 0;
+    if trace.format == TraceFormat::Csv {
+        let said = says("trace_columns").with("time", trace.columns[0].clone()).with("input", trace.columns[1].clone());
+        notes.push(said.with("output", trace.columns[2].clone()));
+    }
+    let (mut empty, mut long) = (0, 0);
     let mut fits = |q: &TraceRequest| {
         let (prompt, output) = (q.input.get(), q.output.get());
-        let fits = prompt >= 1.0 && output >= 1.0 && prompt + output <= f64::from(longest);
-        refused += u64::from(!fits);
-        fits
+        let (has, short) = (prompt >= 1.0 && output >= 1.0, prompt + output <= f64::from(longest));
+        empty += u64::from(!has);
+        long += u64::from(has && !short);
+        has && short
     };
     let played = if trace.has_turns() {
         let rate = r.traffic.rate_per_s.unwrap_or(1.0);
@@ -58,6 +70,9 @@ pub(super) fn read(r: &Request, text: &str, longest: u32, notes: &mut Vec<Remark
         notes.push(says("trace_sessions").with("sessions", sessions.len() as f64).with("rate", rate));
         Played::Sessions(sessions)
     } else {
+        let rate = r.traffic.rate_per_s;
+        let expected = "none beside a trace that says when requests come: {replay.speed_up} sends it faster or slower";
+        refuse_if(rate.is_some(), "traffic.rate_per_s", rate.unwrap_or(0.0), expected)?;
         let mut times: Vec<f64> = requests.iter().map(|q| q.time.get()).collect();
         if r.replay.spread {
             spread(&mut times);
@@ -68,16 +83,20 @@ pub(super) fn read(r: &Request, text: &str, longest: u32, notes: &mut Vec<Remark
         let jobs = jobs.map(|(q, time)| job(q, (time / speed * 1e9) as Ns, 0, blocks(q, trace.block.get())));
         Played::List(jobs.collect())
     };
-    if refused > 0 {
-        let said = says("trace_refused").with("requests", refused as f64);
-        notes.push(said.with("longest", f64::from(longest)));
+    let known = |n: u64| (n > 0).then_some(n as f64);
+    if empty + long > 0 {
+        let said = says("trace_refused").with("requests", (empty + long) as f64).with("all", requests.len() as f64);
+        let said = said.with("empty", known(empty)).with("both", empty > 0 && long > 0).with("long", known(long));
+        warnings.push(said.with("longest", f64::from(longest)));
     }
-    refuse_if(
-        played.requests() == 0,
-        "replay.trace_text",
-        "no request that fits",
-        "prompts and answers of at least a token, below {flags.max_model_len}",
-    )?;
+    let given = format!("no request that fits: {empty} without a prompt or an answer, {long} too long");
+    let expected =
+        format!("prompts and answers of at least a token, together at most {} tokens", grouped(longest.into()));
+    refuse_if(played.requests() == 0, "replay.trace_text", given, expected)?;
+    let alone = r.fleet.replicas.max(r.scaling.max_replicas.unwrap_or(1)) <= 1 && !r.setting.on.contains('+');
+    if matches!(played, Played::List(_)) && r.fleet.router == Router::Session && !alone {
+        warnings.push(says("router_without_sessions"));
+    }
     Ok(played)
 }
 

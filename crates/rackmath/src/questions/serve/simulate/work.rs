@@ -32,6 +32,8 @@ pub(super) struct World<'a> {
     pub keep: Keep,
     pub acceptance: f64,
     pub assumptions: Vec<Remark>,
+    /// What to be careful about before anything ran.
+    pub warnings: Vec<Remark>,
     /// What was measured.
     pub scale: Scale,
 }
@@ -45,6 +47,8 @@ pub(super) struct Run {
     pub usable: u64,
     pub nodes: u64,
     pub cut: bool,
+    /// Requests whose prompts were cut to what the engine takes.
+    pub shortened: u64,
     /// Replicas did not see each other: in parts, the run is the same.
     pub apart: bool,
 }
@@ -58,7 +62,7 @@ impl<'a> World<'a> {
             unreachable!("a fleet has replicas")
         };
         let on = &kind.ready.deployment;
-        let mut assumptions: Vec<Remark> = Vec::new();
+        let (mut assumptions, mut warnings) = (Vec::<Remark>::new(), Vec::new());
         for said in kinds.iter().flat_map(|k| &k.supported) {
             if !assumptions.contains(said) {
                 assumptions.push(said.clone());
@@ -69,7 +73,8 @@ impl<'a> World<'a> {
         assumptions.extend(fleet::notes(request, &kinds)?);
         let text = request.replay.trace_text.as_ref();
         let longest = kind.settings.longest();
-        let played = text.map(|text| trace::read(request, text, longest, &mut assumptions)).transpose()?;
+        let played =
+            text.map(|text| trace::read(request, text, longest, &mut assumptions, &mut warnings)).transpose()?;
         let requests = match &played {
             Some(played) => played.requests(),
             None => within_u64("traffic.requests", request.traffic.requests, 1, MOST_REQUESTS)?,
@@ -79,18 +84,23 @@ impl<'a> World<'a> {
         let warm = (requests as f64 * share) as u64;
         let usual = on.engine.overhead.request.get() * 1e3;
         let outside = within("outside_ms", request.outside_ms.unwrap_or(usual), 0.0, 1e6)?;
-        let limits = limits(request.ttft_ms, request.tpot_ms, request.e2e_ms);
+        let limits = limits(wanted(request, None));
         let outside = (outside * 1e6) as u64;
         let (requests, each) = (requests - warm, request.each);
         let keep = Keep { warm, requests, batches: BATCHES, limits, outside, each, worst: WORST };
         let acceptance = request.flags.acceptance.unwrap_or(on.engine.assumed.acceptance);
         let scale = Scale::of(catalog)?;
-        Ok(Self { request, kinds, weights, played, keep, acceptance, assumptions, scale })
+        Ok(Self { request, kinds, weights, played, keep, acceptance, assumptions, warnings, scale })
     }
 
     /// Where machines differ, the one that holds the least.
     fn tight(&self) -> &Kind {
         self.kinds.iter().min_by_key(|k| k.settings.longest()).unwrap_or(self.main())
+    }
+
+    /// Most tokens of a prompt and its answer.
+    pub(super) fn longest(&self) -> u32 {
+        self.tight().settings.longest()
     }
 
     /// The kind that answers come from.
@@ -104,11 +114,11 @@ impl<'a> World<'a> {
         if self.main().settings.drafts() > 0 {
             cluster = cluster.accepting(self.acceptance);
         }
-        let classes = r.classes.iter().map(|c| limits(c.ttft_ms, c.tpot_ms, c.e2e_ms));
+        let classes = r.classes.iter().map(|c| limits(wanted(r, Some(c))));
         let mut tally = Tally::new(self.keep).by_class(classes);
         tally.window = r.window.as_deref().map(window).transpose()?;
         let tight = &self.tight().settings;
-        let (apart, done) = match &self.played {
+        let (apart, shortened, done) = match &self.played {
             Some(Played::List(jobs)) => go(&mut cluster, Listed::new(jobs.clone()), &mut tally, effort),
             Some(Played::Sessions(all)) => go(&mut cluster, Conversations::new(all.clone()), &mut tally, effort),
             None if !r.classes.is_empty() => go(&mut cluster, mixture(r, tight)?, &mut tally, effort),
@@ -121,24 +131,33 @@ impl<'a> World<'a> {
         }
         let (totals, incidents, nodes) = (cluster.totals(), cluster.incidents, cluster.replicas.len() as u64);
         let tiers = cluster.tiers();
-        Ok(Run { tally, totals, incidents, tiers, usable, nodes, cut, apart })
+        Ok(Run { tally, totals, incidents, tiers, usable, nodes, cut, shortened, apart })
     }
 }
 
-/// Runs a cluster, in parts where that is the same; whether it is.
+/// Runs a cluster, in parts where that is the same; whether it is, and how many prompts were cut.
 fn go<S: Source + Clone + Send>(
     cluster: &mut Cluster<impl Clock + Clone + Send>,
     mut source: S,
     tally: &mut Tally,
     effort: &Effort,
-) -> (bool, Result<(), Cancelled>) {
+) -> (bool, u64, Result<(), Cancelled>) {
     let apart = cluster.splits(&source);
-    (apart, cluster.run_apart(&mut source, tally, effort))
+    let done = cluster.run_apart(&mut source, tally, effort);
+    (apart, source.shortened(), done)
 }
 
-fn limits(ttft: Option<f64>, tpot: Option<f64>, e2e: Option<f64>) -> Limits {
-    let limit = |ms: Option<f64>| ms.map(|ms| (ms * 1e6) as u64);
-    Limits { ttft: limit(ttft), tpot: limit(tpot), e2e: limit(e2e) }
+/// Limits on first tokens, tokens and whole requests; those of a class before those for all.
+pub(super) fn wanted(r: &Request, class: Option<&Class>) -> [Option<AtMost>; 3] {
+    let own = class.map_or([None; 3], |c| [c.ttft_ms, c.tpot_ms, c.e2e_ms]);
+    let all = [r.ttft_ms, r.tpot_ms, r.e2e_ms];
+    [0, 1, 2].map(|i| own[i].or(all[i]))
+}
+
+/// The same for each request.
+fn limits(wanted: [Option<AtMost>; 3]) -> Limits {
+    let [ttft, tpot, e2e] = wanted.map(|limit| limit.map(|l| (l.ms * 1e6) as u64));
+    Limits { ttft, tpot, e2e }
 }
 
 /// Most classes of clients.
