@@ -114,6 +114,8 @@ pub struct Scheduler {
     keys: Vec<u64>,
     /// When it is called.
     now: Ns,
+    /// Everybody is looked for, whether or not it can be given anything: for comparisons.
+    thorough: bool,
 }
 
 impl Scheduler {
@@ -134,6 +136,7 @@ impl Scheduler {
             fresh: Vec::new(),
             order: Vec::new(),
             decision: Decision::default(),
+            thorough: false,
             settings,
         }
     }
@@ -309,6 +312,11 @@ impl Scheduler {
         if self.settings.capacity == Capacity::StaticBatch && !self.running.is_empty() {
             return;
         }
+        let mut budget = self.settings.max_num_tokens;
+        let full = |(at, c): (usize, &Candidate)| !self.leaves(&mut budget, c, at == 0);
+        if !self.thorough && self.candidates.iter().enumerate().any(full) {
+            return;
+        }
         let mut inside = self.running.len();
         for at in 0..self.waiting.len() {
             if inside >= self.settings.max_batch_size as usize {
@@ -319,7 +327,7 @@ impl Scheduler {
             let whole = i64::from((r.prompt + r.output).div_ceil(size));
             // Nobody is put off while no block is being computed: who does not fit need not be looked for in the cache, block
             // by block, at every step until it does.
-            if left < whole && self.contributed.is_empty() && r.pending == 0 {
+            if left < whole && self.contributed.is_empty() && r.pending == 0 && !self.thorough {
                 return;
             }
             let Some(candidate) = self.newcomer(slot) else { continue };
@@ -328,8 +336,28 @@ impl Scheduler {
                 return;
             }
             inside += 1;
+            let first = self.candidates.is_empty();
             self.candidates.push(candidate);
+            if !self.leaves(&mut budget, &candidate, first) && !self.thorough {
+                return;
+            }
         }
+    }
+
+    /// Takes from the tokens of a step what [`Self::whole`] or [`Self::cut`] will give a candidate, all before it served;
+    /// false where nobody behind it can be given any, and need not be looked for.
+    fn leaves(&self, budget: &mut u32, c: &Candidate, first: bool) -> bool {
+        let unit = self.settings.tokens_per_block;
+        let n = match self.settings.chunking {
+            None if c.rest.max(1) > *budget && !(first && c.rest > 0) => return false,
+            None => c.rest.max(1).min(*budget),
+            Some(Chunking::FirstComeFirstServed) if c.rest.max(1) <= *budget => c.rest.max(1),
+            Some(Chunking::FirstComeFirstServed) => *budget / unit * unit,
+            // Turns go round until nobody fits.
+            Some(Chunking::EqualProgress) => 0,
+        };
+        *budget -= n;
+        *budget > 0
     }
 
     /// Everybody in order of arrival whose next step fits; if one does not, the last started pauses.
@@ -589,5 +617,72 @@ impl Scheduler {
         self.blocks.release_all(&mut r.held);
         self.blocks.leave(r.place);
         self.sequences.leaves(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::Segment;
+    use rackmath_units::Chance;
+
+    fn scheduler(seed: u64, thorough: bool) -> Scheduler {
+        let mut chance = Chance::new(seed);
+        let mut pick = |all: &[u32]| all[chance.below(all.len() as u64) as usize];
+        let (capacity, chunking) = (pick(&[0, 0, 1]), pick(&[0, 1, 2]));
+        let settings = Settings {
+            max_batch_size: pick(&[3, 16, 64]),
+            max_num_tokens: pick(&[64, 256, 1024]),
+            max_seq_len: 2048,
+            capacity: [Capacity::GuaranteedNoEvict, Capacity::StaticBatch][capacity as usize],
+            chunking: [None, Some(Chunking::FirstComeFirstServed), Some(Chunking::EqualProgress)][chunking as usize],
+            tokens_per_block: 32,
+            blocks: pick(&[40, 120, 600]),
+            host: [None, Some(Tier { blocks: 200, block: 1 << 30, latency: 5 })][pick(&[0, 1]) as usize],
+            ..Settings::default()
+        };
+        Scheduler { thorough, ..Scheduler::new(settings) }
+    }
+
+    /// Prefixes that are shared, and conversations that come again.
+    fn comes(s: &mut Scheduler, id: u64, chance: &mut Chance) {
+        let (prefix, own) = (chance.below(6), 1 + chance.below(400) as u32);
+        let content = [
+            Segment { stream: prefix, offset: 0, tokens: 96 * (1 + prefix as u32 % 3) },
+            Segment { stream: 100 + chance.below(20), offset: 0, tokens: own },
+        ];
+        let (prompt, output) = (content[0].tokens + own, 1 + chance.below(60) as u32);
+        let place = s.blocks.place(0, content.into_iter());
+        let below = s.tiers.as_ref().map(|tiers| Box::new(tiers.below(&content)));
+        s.add(Sequence { place, below, ..Sequence::new(id, id, prompt, output) });
+    }
+
+    #[test]
+    fn who_can_be_given_nothing_need_not_be_looked_for() {
+        let (mut put_off, mut fetched) = (0, 0);
+        for seed in 0..150 {
+            let mut both = [false, true].map(|thorough| (scheduler(seed, thorough), Chance::new(seed ^ 0x4d)));
+            for step in 0..400_u64 {
+                for (s, chance) in &mut both {
+                    for _ in 0..if step < 200 { chance.below(3) } else { 0 } {
+                        comes(s, step, chance);
+                    }
+                    s.at(step);
+                    s.schedule();
+                }
+                let [a, b] = both.each_ref().map(|(s, _)| &s.decision);
+                assert_eq!((&a.shares, &a.hits, a.loads), (&b.shares, &b.hits, b.loads), "seed {seed}, step {step}");
+                fetched += u64::from(a.loads.start > 0);
+                put_off += both[0].0.waiting() as u64;
+                for (s, _) in &mut both {
+                    for share in s.decision.shares.clone() {
+                        s.receive(&share, 0);
+                    }
+                }
+            }
+            let [a, b] = both.each_ref().map(|(s, _)| (s.blocks.free_list(), s.running(), s.waiting()));
+            assert_eq!(a, b, "seed {seed}");
+        }
+        assert!(put_off > 10_000 && fetched > 100, "{put_off} {fetched}");
     }
 }
