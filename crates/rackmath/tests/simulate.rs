@@ -355,7 +355,7 @@ fn logged(traffic: Traffic) -> Request {
 #[test]
 fn what_would_do_nothing_is_refused_with_what_it_needs() {
     let t = Traffic::default;
-    for (given, field, needs) in [
+    for (given, field, needs) in vec![
         (logged(Traffic { users: Some(4), ..t() }), "users", "trace"),
         (logged(Traffic { rate_per_s: Some(4.0), ..t() }), "rate_per_s", "speed_up"),
         (logged(Traffic { isl: 5.0, ..t() }), "isl", "trace"),

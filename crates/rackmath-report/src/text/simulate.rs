@@ -32,20 +32,7 @@ fn cause(waits: Waits) -> &'static str {
 }
 
 pub(super) fn simulate(out: &mut Page, a: &Answer) {
-    out.title(format!("{} on {} with {}", a.model, a.system, a.engine));
-    let router = if a.replicas > 1 { format!(", {} router", a.router) } else { String::new() };
-    let (s, c) = (plural(a.replicas), plural(a.chips));
-    let (mut replicas, mut chips) = (a.replicas.to_string(), a.chips.to_string());
-    if let Some(least) = a.least_replicas.filter(|least| *least < a.replicas) {
-        replicas = format!("{least} to {replicas}");
-        chips = format!("{} to {chips}", a.chips / a.replicas * least);
-    }
-    let pool = match a.prefill_replicas {
-        0 => String::new(),
-        n => format!("{n} replica{} for prompts and ", plural(n)),
-    };
-    let scaled = if a.least_replicas.is_some() { ", started and drained by a controller" } else { "" };
-    out.dim(format!("{pool}{replicas} replica{s} of {}{scaled}, {chips} chip{c}{router}", a.layout));
+    header(out, a);
     out.paragraph("", words(&a.traffic));
     out.gap();
     out.paragraph("", format!("{}.", words(&a.verdict)));
@@ -137,6 +124,24 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
     a.worst.iter().take(5).for_each(|w| out.item(worst(w)));
     out.gap();
     out.list("assumes", &a.assumptions);
+}
+
+/// Who serves: with a controller, from how many replicas to how many.
+fn header(out: &mut Page, a: &Answer) {
+    out.title(format!("{} on {} with {}", a.model, a.system, a.engine));
+    let router = if a.replicas > 1 { format!(", {} router", a.router) } else { String::new() };
+    let (s, c) = (plural(a.replicas), plural(a.chips));
+    let (mut replicas, mut chips) = (a.replicas.to_string(), a.chips.to_string());
+    if let Some(least) = a.least_replicas.filter(|least| *least < a.replicas) {
+        replicas = format!("{least} to {replicas}");
+        chips = format!("{} to {chips}", a.chips / a.replicas * least);
+    }
+    let pool = match a.prefill_replicas {
+        0 => String::new(),
+        n => format!("{n} replica{} for prompts and ", plural(n)),
+    };
+    let scaled = if a.least_replicas.is_some() { ", started and drained by a controller" } else { "" };
+    out.dim(format!("{pool}{replicas} replica{s} of {}{scaled}, {chips} chip{c}{router}", a.layout));
 }
 
 /// A limit on a percentile, and whether it holds.
