@@ -65,8 +65,12 @@ def formats(row):
 
 @functools.cache
 def estimate(**asked):
-    answer = cli_estimate(**asked)
-    return answer.tpot, answer.ttft
+    """Both times, or the name of what the tool raised: it raises whatever it meets, and each kind is counted."""
+    try:
+        answer = cli_estimate(**asked)
+    except Exception as why:
+        return None, type(why).__name__
+    return (answer.tpot, answer.ttft), ""
 
 
 def priced(row):
@@ -99,10 +103,8 @@ def priced(row):
         "gemm_quant_mode": gemm,
         "moe_quant_mode": moe,
     }
-    try:
-        return estimate(**asked), ""
-    except Exception as why:  # The tool raises whatever it meets; each kind is counted.
-        return None, f"{row['model']}, {row['engine']} on {row['hardware']}: {type(why).__name__}"
+    answer, why = estimate(**asked)
+    return answer, f"{row['model']}, {row['engine']} on {row['hardware']}: {why}"
 
 
 def main(folder, out):

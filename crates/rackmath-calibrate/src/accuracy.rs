@@ -2,7 +2,8 @@
 //!
 //! Every topic gives its rows as [`Case`]s; a [`Line`] of the table says which of them count in it and what it has to
 //! reach. Distance is |ln(predicted / measured)|; a group is a chip with an engine and a model. Constants are the
-//! catalogue's: rows that some constant was fitted on are not left out here (`transfer` does that, topic by topic).
+//! catalogue's: rows that some constant was fitted on are not left out here. What they do to groups that were left out is
+//! shown below the table, of the rows that the catalogue carries (`transfer` shows it topic by topic).
 
 mod lines;
 mod print;
@@ -14,7 +15,10 @@ use crate::rows::Rows;
 use crate::table::Errors;
 use crate::{attention, deduce, gemm, moe, network, planner, replays, serving, steps, training};
 use lines::{LINES, Line, Target};
+use rackmath::validate::coverage;
+use rackmath_spec::evidence::Step;
 use rackmath_spec::{Catalog, SpecError};
+use rackmath_units::Cancel;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -24,6 +28,8 @@ pub struct Accuracy {
     /// Rows that could not be predicted, by topic and reason.
     pub refused: BTreeMap<(&'static str, String), usize>,
     decisions: Vec<planner::Decision>,
+    /// Carried rows whose group the constants of the engine never saw, by what was left out.
+    held: Vec<Scored>,
     /// Models, error in powers of ten, share inside the interval: with the architecture and with the maker left out.
     deduced: Option<[(usize, f64, f64); 2]>,
     /// Tables that nothing here reads, and why where that is known.
@@ -68,11 +74,36 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<Accuracy, SpecError> {
         return Err(error);
     }
     let decisions = planner::decisions(catalog, folder)?;
+    let held = held(catalog)?;
     // Prices stand in the folder or beside it.
     let beside = folder.parent().map(|parent| parent.join("economics"));
     let prices = [Some(folder.to_path_buf()), beside].into_iter().flatten();
     let deduced = prices.into_iter().find_map(|prices| deduce::marks(catalog, &prices).ok());
-    Ok(Accuracy { cases, refused, decisions, deduced, unread: unread(folder) })
+    Ok(Accuracy { cases, refused, decisions, held, deduced, unread: unread(folder) })
+}
+
+/// Rows of catalog/validation predicted by engines that were fitted without their chip, version, model or kind of model.
+fn held(catalog: &Catalog) -> Result<Vec<Scored>, SpecError> {
+    let filed = coverage::filed(catalog)?;
+    let rows = coverage::held(catalog, &filed, &Cancel::default())?;
+    let mut all = Vec::new();
+    for step in [Step::Seen, Step::Chip, Step::Generation, Step::Version, Step::Model, Step::Kind] {
+        for (column, what) in coverage::COLUMNS.iter().enumerate() {
+            let of: Vec<_> = rows.iter().filter(|h| h.step == step && h.column == column).collect();
+            let groups: BTreeSet<&str> = of.iter().map(|h| h.group.as_str()).collect();
+            all.push(Scored {
+                what: format!("{what}, {step}"),
+                rows: of.len(),
+                groups: groups.len(),
+                errors: Errors::of(of.iter().map(|h| h.error)),
+                other: String::new(),
+                target: String::new(),
+                met: None,
+            });
+        }
+    }
+    all.retain(|scored| scored.rows > 0);
+    Ok(all)
 }
 
 /// What a line has come to.

@@ -36,6 +36,11 @@ impl Accuracy {
             }
             text += &row(line, width);
         }
+        text += "\nengines fitted without the group: carried rows, by what was left out (seen: nothing)\n";
+        text += &heading(width);
+        for line in &self.held {
+            text += &row(line, width);
+        }
         if with_groups {
             text += &self.groups();
             text += &self.regrets();

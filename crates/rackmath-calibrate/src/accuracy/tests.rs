@@ -17,7 +17,14 @@ fn case(file: &str, metric: &str, chip: (&str, &str), engine: &str, ratio: f64) 
 }
 
 fn of(cases: Vec<Case>) -> Accuracy {
-    Accuracy { cases, refused: BTreeMap::new(), decisions: Vec::new(), deduced: None, unread: Vec::new() }
+    Accuracy {
+        cases,
+        refused: BTreeMap::new(),
+        decisions: Vec::new(),
+        held: Vec::new(),
+        deduced: None,
+        unread: Vec::new(),
+    }
 }
 
 fn line<'a>(lines: &'a [(bool, Scored)], what: &str) -> &'a Scored {
