@@ -26,7 +26,7 @@ use std::path::Path;
 pub struct Accuracy {
     pub cases: Vec<Case>,
     /// Rows that could not be predicted, by topic and reason.
-    pub refused: BTreeMap<(&'static str, String), usize>,
+    pub refused: Refused,
     decisions: Vec<planner::Decision>,
     /// Carried rows whose group the constants of the engine never saw, by what was left out.
     held: Vec<Scored>,
@@ -51,6 +51,19 @@ const TOPICS: [Topic; 8] = [
 
 /// All topics whose tables a folder holds; it must hold some.
 pub fn score(catalog: &Catalog, folder: &Path) -> Result<Accuracy, SpecError> {
+    let (cases, refused) = cases(catalog, folder)?;
+    let (decisions, held) = (planner::decisions(catalog, folder)?, held(catalog)?);
+    // Prices stand in the folder or beside it.
+    let beside = folder.parent().map(|parent| parent.join("economics"));
+    let prices = [Some(folder.to_path_buf()), beside].into_iter().flatten();
+    let deduced = prices.into_iter().find_map(|prices| deduce::marks(catalog, &prices).ok());
+    Ok(Accuracy { cases, refused, decisions, held, deduced, unread: unread(folder) })
+}
+
+type Refused = BTreeMap<(&'static str, String), usize>;
+
+/// The rows of all topics, and those that could not be predicted.
+fn cases(catalog: &Catalog, folder: &Path) -> Result<(Vec<Case>, Refused), SpecError> {
     let (mut cases, mut refused) = (Vec::new(), BTreeMap::new());
     let mut missing = None;
     for (topic, read) in TOPICS {
@@ -70,16 +83,7 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<Accuracy, SpecError> {
             Err(error) => missing = Some(error),
         }
     }
-    if let Some(error) = missing.filter(|_| cases.is_empty()) {
-        return Err(error);
-    }
-    let decisions = planner::decisions(catalog, folder)?;
-    let held = held(catalog)?;
-    // Prices stand in the folder or beside it.
-    let beside = folder.parent().map(|parent| parent.join("economics"));
-    let prices = [Some(folder.to_path_buf()), beside].into_iter().flatten();
-    let deduced = prices.into_iter().find_map(|prices| deduce::marks(catalog, &prices).ok());
-    Ok(Accuracy { cases, refused, decisions, held, deduced, unread: unread(folder) })
+    missing.filter(|_| cases.is_empty()).map_or(Ok((cases, refused)), Err)
 }
 
 /// Rows of catalog/validation predicted by engines that were fitted without their chip, version, model or kind of model.

@@ -126,12 +126,13 @@ fn a_folder_is_scored_whole_and_names_nobody_knows_are_counted() {
     ];
     std::fs::write(folder.join(NEWEST), format!("{columns}\n{}\n", rows.join("\n"))).unwrap();
     std::fs::write(folder.join("nobody.csv"), "a,b\n1,2\n").unwrap();
-    let all = score(&rackmath_catalog::embedded(), &folder).unwrap();
+    let (cases, refused_rows) = cases(&rackmath_catalog::embedded(), &folder).unwrap();
+    let unread = unread(&folder);
     std::fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(all.cases.iter().map(|c| c.metric.as_str()).collect::<Vec<_>>(), ["TPOT", "TTFT, up to 16"]);
+    assert_eq!(cases.iter().map(|c| c.metric.as_str()).collect::<Vec<_>>(), ["TPOT", "TTFT, up to 16"]);
     let refused =
-        |word: &str| -> usize { all.refused.iter().filter(|((_, why), _)| why.contains(word)).map(|(_, n)| n).sum() };
+        |word: &str| -> usize { refused_rows.iter().filter(|((_, why), _)| why.contains(word)).map(|(_, n)| n).sum() };
     // Two figures of a row that cannot be predicted, one of a row that is not read.
-    assert_eq!(["abacus", "some/model", "slate", "drafts"].map(refused), [2, 2, 2, 1], "{:?}", all.refused);
-    assert_eq!(all.unread, [("nobody.csv".to_owned(), "no reader")]);
+    assert_eq!(["abacus", "some/model", "slate", "drafts"].map(refused), [2, 2, 2, 1], "{refused_rows:?}");
+    assert_eq!(unread, [("nobody.csv".to_owned(), "no reader")]);
 }
