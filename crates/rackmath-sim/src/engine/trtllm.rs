@@ -312,11 +312,7 @@ impl Scheduler {
         if self.settings.capacity == Capacity::StaticBatch && !self.running.is_empty() {
             return;
         }
-        let mut budget = self.settings.max_num_tokens;
-        let full = |(at, c): (usize, &Candidate)| !self.leaves(&mut budget, c, at == 0);
-        if !self.thorough && self.candidates.iter().enumerate().any(full) {
-            return;
-        }
+        let Some(mut budget) = self.rest() else { return };
         let mut inside = self.running.len();
         for at in 0..self.waiting.len() {
             if inside >= self.settings.max_batch_size as usize {
@@ -338,10 +334,23 @@ impl Scheduler {
             inside += 1;
             let first = self.candidates.is_empty();
             self.candidates.push(candidate);
-            if !self.leaves(&mut budget, &candidate, first) && !self.thorough {
+            if !self.leaves(&mut budget, &candidate, first) {
                 return;
             }
         }
+    }
+
+    /// Tokens of a step that the candidates leave to those behind them; none where they cannot be given any.
+    fn rest(&self) -> Option<u32> {
+        let mut budget = self.settings.max_num_tokens;
+        let all = || self.candidates.iter().enumerate();
+        let mut leaves = |(at, c): (usize, &Candidate)| self.leaves(&mut budget, c, at == 0);
+        let left = match self.settings.chunking {
+            None => all().all(leaves),
+            // Where prompts are cut, decodes go first.
+            Some(_) => all().filter(|c| c.1.rest == 0).all(&mut leaves) && all().filter(|c| c.1.rest > 0).all(leaves),
+        };
+        left.then_some(budget)
     }
 
     /// Takes from the tokens of a step what [`Self::whole`] or [`Self::cut`] will give a candidate, all before it served;
@@ -349,7 +358,7 @@ impl Scheduler {
     fn leaves(&self, budget: &mut u32, c: &Candidate, first: bool) -> bool {
         let unit = self.settings.tokens_per_block;
         let n = match self.settings.chunking {
-            None if c.rest.max(1) > *budget && !(first && c.rest > 0) => return false,
+            None if c.rest.max(1) > *budget && !(first && c.rest > 0) => return self.thorough,
             None => c.rest.max(1).min(*budget),
             Some(Chunking::FirstComeFirstServed) if c.rest.max(1) <= *budget => c.rest.max(1),
             Some(Chunking::FirstComeFirstServed) => *budget / unit * unit,
@@ -357,7 +366,7 @@ impl Scheduler {
             Some(Chunking::EqualProgress) => 0,
         };
         *budget -= n;
-        *budget > 0
+        *budget > 0 || self.thorough
     }
 
     /// Everybody in order of arrival whose next step fits; if one does not, the last started pauses.
@@ -381,7 +390,16 @@ impl Scheduler {
             }
         }
         let (mut at, mut taken) = (0, 0);
+        // From where on nobody has started: nobody there makes others pause.
+        let mut tail = self.tail(&order);
+        let mut budget = None;
         while at < order.len() && self.candidates.len() < self.settings.max_batch_size as usize {
+            if at >= tail && budget.is_none() {
+                budget = self.rest();
+                if budget.is_none() {
+                    break;
+                }
+            }
             let slot = order[at];
             let inside = self.sequences[slot].computed > 0;
             let candidate = if inside { self.resident(slot) } else { self.newcomer(slot) };
@@ -392,7 +410,11 @@ impl Scheduler {
             let need = self.need(&candidate);
             if taken + need <= self.blocks.free() {
                 taken += need;
+                let first = self.candidates.is_empty();
                 self.candidates.push(candidate);
+                if budget.as_mut().is_some_and(|budget| !self.leaves(budget, &candidate, first)) {
+                    break;
+                }
                 at += 1;
                 continue;
             }
@@ -400,12 +422,18 @@ impl Scheduler {
             let Some(last) = order[at..].iter().rposition(started) else { break };
             self.pause(order[at + last]);
             order.truncate(at + last);
+            tail = self.tail(&order);
             // What others found may have been held by it alone.
             let candidates = std::mem::take(&mut self.candidates);
             taken = candidates.iter().map(|c| self.need(c)).sum();
             self.candidates = candidates;
         }
         self.order = order;
+    }
+
+    /// How many of an order come before those of whom none has started.
+    fn tail(&self, order: &[u32]) -> usize {
+        order.iter().rposition(|slot| self.sequences[*slot].computed > 0).map_or(0, |at| at + 1)
     }
 
     /// Blocks that a candidate takes of those that are free.
@@ -629,12 +657,12 @@ mod tests {
     fn scheduler(seed: u64, thorough: bool) -> Scheduler {
         let mut chance = Chance::new(seed);
         let mut pick = |all: &[u32]| all[chance.below(all.len() as u64) as usize];
-        let (capacity, chunking) = (pick(&[0, 0, 1]), pick(&[0, 1, 2]));
+        let (capacity, chunking) = (pick(&[0, 1, 2, 2]), pick(&[0, 1, 2]));
         let settings = Settings {
             max_batch_size: pick(&[3, 16, 64]),
             max_num_tokens: pick(&[64, 256, 1024]),
             max_seq_len: 2048,
-            capacity: [Capacity::GuaranteedNoEvict, Capacity::StaticBatch][capacity as usize],
+            capacity: [Capacity::GuaranteedNoEvict, Capacity::StaticBatch, Capacity::MaxUtilization][capacity as usize],
             chunking: [None, Some(Chunking::FirstComeFirstServed), Some(Chunking::EqualProgress)][chunking as usize],
             tokens_per_block: 32,
             blocks: pick(&[40, 120, 600]),
@@ -659,7 +687,7 @@ mod tests {
 
     #[test]
     fn who_can_be_given_nothing_need_not_be_looked_for() {
-        let (mut put_off, mut fetched) = (0, 0);
+        let (mut put_off, mut fetched, mut paused) = (0, 0, 0);
         for seed in 0..150 {
             let mut both = [false, true].map(|thorough| (scheduler(seed, thorough), Chance::new(seed ^ 0x4d)));
             for step in 0..400_u64 {
@@ -672,6 +700,8 @@ mod tests {
                 }
                 let [a, b] = both.each_ref().map(|(s, _)| &s.decision);
                 assert_eq!((&a.shares, &a.hits, a.loads), (&b.shares, &b.hits, b.loads), "seed {seed}, step {step}");
+                assert_eq!(a.preempted, b.preempted, "seed {seed}, step {step}");
+                paused += a.preempted.len();
                 fetched += u64::from(a.loads.start > 0);
                 put_off += both[0].0.waiting() as u64;
                 for (s, _) in &mut both {
@@ -683,6 +713,6 @@ mod tests {
             let [a, b] = both.each_ref().map(|(s, _)| (s.blocks.free_list(), s.running(), s.waiting()));
             assert_eq!(a, b, "seed {seed}");
         }
-        assert!(put_off > 10_000 && fetched > 100, "{put_off} {fetched}");
+        assert!(put_off > 10_000 && fetched > 100 && paused > 100, "{put_off} {fetched} {paused}");
     }
 }
