@@ -122,6 +122,9 @@ fn row(source: Source, raw: &Record, names: &Names<'_>, catalog: &Catalog) -> Re
     let virtual_stages = chunks(raw, source, layers, pp);
     let recompute = match raw.text("recompute") {
         r if r.starts_with("full") => Recompute::Full,
+        // MaxText recomputes whatever a policy of one's own does not name, all but a layer's input (its configuration,
+        // RematAndOffload, read 2026-11); recipes name the input and sometimes projections.
+        "custom" if source.stack == "maxtext" => Recompute::Full,
         r if r.starts_with("selective") => Recompute::Selective,
         _ => Recompute::None,
     };
