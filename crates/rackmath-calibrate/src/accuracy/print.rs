@@ -108,15 +108,17 @@ impl Accuracy {
         text
     }
 
-    /// Every row with its prediction; times in the unit of its table, kernels and steps in seconds.
+    /// Every row with its prediction; times in the unit of its table, kernels and steps in seconds. The number of a row in
+    /// its table is 0 where it is not kept.
     pub fn csv(&self) -> String {
         let mut text = String::from(
-            "file,metric,chip,engine,model,experts,weights,concurrency,what,measured,predicted,ln_error\n",
+            "file,row,metric,chip,engine,model,experts,weights,concurrency,what,measured,predicted,ln_error\n",
         );
         // Words may hold commas; nothing here needs to be read back with them.
         let word = |word: &str| word.replace([',', '"', '\n'], ";");
         for c in &self.cases {
-            let words = [&c.file, &c.metric, &c.chip, &c.engine, &c.model].map(|w| word(w)).join(",");
+            let words =
+                [&c.file, &c.row.to_string(), &c.metric, &c.chip, &c.engine, &c.model].map(|w| word(w)).join(",");
             let concurrency = c.concurrency.map_or(String::new(), |n| n.to_string());
             let (experts, weights, what) = (c.experts, word(&c.weights), word(&c.what));
             let (measured, predicted, error) = (c.measured, c.predicted, c.error());
