@@ -69,9 +69,14 @@ fn numbers(out: &mut Page, s: &Served) {
     out.more(format!("{:<14} {}", out.style.bold("mean"), out.style.dim("80 % interval")));
     range(out, "time per output token", s.tpot_ms, ms, "");
     let what = if s.percentiles.is_some() { "waiting to be scheduled" } else { "waiting for memory" };
-    let queue = only(s.queue_ms.value > 0.0, format!("; {} of it {what}", ms(s.queue_ms.value)));
-    range(out, "time to first token", s.ttft_ms, ms, &queue);
-    range(out, "whole request", s.e2e_ms, ms, "");
+    let waited = s.queue_ms.map(|r| r.value).filter(|queue| *queue > 0.0);
+    let queue = or(waited, "", |queue| format!("; {} of it {what}", ms(queue)));
+    if let Some(first) = s.ttft_ms {
+        range(out, "time to first token", first, ms, &queue);
+    }
+    if let Some(whole) = s.e2e_ms {
+        range(out, "whole request", whole, ms, "");
+    }
     s.percentiles.iter().for_each(|p| percentiles(out, p));
     range(out, "throughput per chip", s.output_tok_s_per_chip, tok_s, "");
     range(out, "throughput per user", s.output_tok_s_per_user, tok_s, "");

@@ -134,17 +134,17 @@ export const page = {
   render(view, { estimate: e, sweep, memory, lecture }, s, { requests }) {
     const served = e.served;
     const chosen = e.layout_chosen ? "chosen here" : s.flags ? "read from the flags" : "as given";
-    if (e.problem) view.refused({ message: `${served ? "It cannot keep up" : "It cannot serve"}: ${e.problem.what}.`, hint: e.problem.first_change ? `The first change that would do: ${e.problem.first_change}.` : null });
+    if (e.problem) view.refused({ message: `${served ? "" : "It cannot serve: "}${e.problem.what}.`, hint: e.problem.first_change ? `The first change that would do: ${e.problem.first_change}.` : null });
     if (served) view.reading(`Limited by ${served.binding}. ${served.reading}`);
     if (served) {
       const range = (r, show) => `80 %: ${between(r, show)}`;
       view.numbers("served", [
-        ["Time to first token", ms(served.ttft_ms.value), range(served.ttft_ms, ms)],
+        ["Time to first token", served.ttft_ms ? ms(served.ttft_ms.value) : "no end", served.ttft_ms ? range(served.ttft_ms, ms) : "the queue grows"],
         ["Time per output token", ms(served.tpot_ms.value), range(served.tpot_ms, ms)],
         ["One user gets", tokens(served.output_tok_s_per_user.value), range(served.output_tok_s_per_user, (v) => digits(v))],
         ["One chip delivers", tokens(served.output_tok_s_per_chip.value), range(served.output_tok_s_per_chip, (v) => digits(v))],
         ["Output costs", served.usd_per_mtok_output === null ? "no price" : perMtok(served.usd_per_mtok_output), served.usd_per_mtok_input === null ? "" : `prompts ${perMtok(served.usd_per_mtok_input)}`],
-        ["Whole request", ms(served.e2e_ms.value), range(served.e2e_ms, ms)],
+        ["Whole request", served.e2e_ms ? ms(served.e2e_ms.value) : "no end", served.e2e_ms ? range(served.e2e_ms, ms) : "the queue grows"],
         ["All chips together", tokens(served.output_tok_s.value), `${digits(served.requests_per_s.value)} requests/s on ${e.chips} chips`],
         ["In flight", count(Math.round(served.running)), `${served.waiting > 0 ? `${count(Math.round(served.waiting))} wait; ` : ""}memory holds ${count(served.room)}`],
       ]);
@@ -185,7 +185,7 @@ export const page = {
     view.equation("request-equation", {
       title: "A request, and what a chip delivers",
       tex: String.raw`t_{\text{request}} = \text{TTFT} + (O-1)\,\text{TPOT},\qquad y = \frac{\lambda\,O}{G}`,
-      values: String.raw`${tex(ms(ttft.value))} + (${tex(count(e.osl))} - 1)\cdot ${tex(ms(tpot.value))} = ${tex(ms(e2e.value))},\qquad \frac{${tex(`${digits(arrivals.value)}/s`)}\cdot ${tex(count(e.osl))}}{${e.chips}} = ${tex(tokens(chip.value))}`,
+      values: ttft === null ? undefined : String.raw`${tex(ms(ttft.value))} + (${tex(count(e.osl))} - 1)\cdot ${tex(ms(tpot.value))} = ${tex(ms(e2e.value))},\qquad \frac{${tex(`${digits(arrivals.value)}/s`)}\cdot ${tex(count(e.osl))}}{${e.chips}} = ${tex(tokens(chip.value))}`,
       note: "TTFT is the time to the first token; O tokens of an answer, λ requests finished per second, G chips, y output tokens per second and chip.",
     });
   },

@@ -1,6 +1,6 @@
 //! Serving: what users see when many requests share the passes of one engine.
 //!
-//! $$ t = (1 - f)\,T(m, 0) + f\,T(m, s) \qquad \lambda = \frac{n}{D} \qquad D = \frac{O - 1}{a} \qquad f s = \lambda P
+//! $$ t = (1 - f)\,T(m, 0) + f\,T(m, s) \qquad \lambda = \frac{n}{D}\,\frac{t}{t'} \qquad D = \frac{O - 1}{a} \qquad f s = \lambda P
 //!    \qquad m = 1 + n\,\frac{b - 1}{b} $$
 //! $$ t' = t\big|_{f' = f (b - 1) / b} \qquad \mathrm{TPOT} = \frac{t'}{a} \qquad
 //!    \mathrm{TTFT} = r + w + \tfrac{1}{2} T + k\,T(m, s) + t_{req} \qquad n = b\,\frac{D\,t'}{D\,t' + t_{pre}} $$
@@ -14,7 +14,7 @@
 //! | P | new | 1 | prompt tokens not found in a prefix cache |
 //! | a | accepted | 1 | tokens a step yields to a sequence; 1 without speculation |
 //! | D | steps | 1 | decode steps of a request |
-//! | λ | per_step | 1 | requests that end, and so begin, in a step |
+//! | λ | per_step | 1 | requests that end, and so begin, in a pass: n / (D t') in a second, of which a pass takes t |
 //! | f, s, k | share, size, chunks | 1 | share of passes with prompt tokens, how many they carry, passes a prompt needs |
 //! | T | [`StepTimer`] | s | the time of a pass with n decoding sequences and s prompt tokens |
 //! | r, w | queue, burst | s | waiting for memory; waiting behind the first wave of prompts |
@@ -142,6 +142,8 @@ pub struct Steady {
     /// Share of passes that carry prompt tokens.
     pub prompt_share: f64,
     pub prompt_size: f64,
+    /// Prompts that begin in a pass.
+    pub prompts_per_pass: f64,
     pub decode: Cost,
     pub mixed: Cost,
     pub overloaded: bool,
@@ -206,14 +208,15 @@ const ITERATIONS: usize = 40;
 /// `running` sequences hold a cache: how many of them decode.
 fn balanced<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64, arrivals: Arrivals) -> Found<T> {
     let mut share: f64 = 1.0;
-    let mut state = at(server, requests, running, 1.0, arrivals)?;
+    let mut state = at(server, requests, running, 1.0, 1.0, arrivals)?;
     for round in 0..ITERATIONS {
         let decode = requests.steps() * state.tpot.get() * requests.accepted;
         let next = if decode > 0.0 { decode / (decode + state.ttft.get()) } else { 0.0 };
         let before = share;
         // Nearly always a few rounds settle it; halving the step makes sure.
         share = if round < 4 { next } else { f64::midpoint(share, next) };
-        state = at(server, requests, running, share, arrivals)?;
+        let longer = own_prompts(&state, state.decoding / requests.steps().max(1.0), arrivals.foreign);
+        state = at(server, requests, running, share, longer, arrivals)?;
         if (share - before).abs() < 1e-6 {
             break;
         }
@@ -221,8 +224,29 @@ fn balanced<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64,
     Ok(state)
 }
 
-/// The state with a share of the running sequences decoding.
-fn at<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64, share: f64, arrivals: Arrivals) -> Found<T> {
+/// The engine's mean pass over that between two tokens of a user, t / t', at so many prompts per pass of a user.
+///
+/// From f = g t / t', g the share of passes with prompts if all passes were t', with t and t' as at the top of this page.
+fn own_prompts(state: &Steady, per_token: f64, foreign: f64) -> f64 {
+    let (decode, mixed) = (state.decode.time().get(), state.mixed.time().get());
+    if !(decode > 0.0 && state.prompts_per_pass > 0.0) {
+        return 1.0;
+    }
+    let (g, d) = (per_token * state.prompt_share / state.prompts_per_pass, mixed / decode - 1.0);
+    let b = 1.0 - g * d;
+    let f = (2.0 * g / (b + (b * b + 4.0 * foreign * d * g).sqrt()).max(1e-12)).min(1.0);
+    (1.0 + f * d) / (1.0 + f * foreign * d)
+}
+
+/// The state with a share of the running sequences decoding; the engine's mean pass is so much longer than a user's.
+fn at<T: StepTimer>(
+    server: &Server<T>,
+    requests: &Requests,
+    running: f64,
+    share: f64,
+    longer: f64,
+    arrivals: Arrivals,
+) -> Found<T> {
     let steps = requests.steps().max(1.0);
     let wanted = (running * share).max(if requests.steps() > 0.0 { share.min(1.0) } else { 0.0 });
     // Where prompts ride along, a pass holds only so many tokens: prompts then come no faster than they fit.
@@ -234,7 +258,7 @@ fn at<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64, share
     let n = wanted.min(full);
     // A pass that decodes has whoever looks at it, and of the others those that decode.
     let seen = if requests.steps() > 0.0 { 1.0 + n * arrivals.foreign } else { 0.0 };
-    let mut state = mix(server, requests, seen, n / steps, arrivals)?;
+    let mut state = mix(server, requests, seen, n / steps * longer, arrivals)?;
     let step = state.tpot.get() * requests.accepted;
     let residence = requests.steps() * step + state.ttft.get();
     (state.decoding, state.running) = (n, running);
@@ -297,8 +321,9 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     }
     let crowd = server.overhead.request_concurrent * arrivals.others;
     let ttft = Seconds::s(first) + alone * chunks.passes + server.overhead.request + crowd;
-    let (tpot, prompt_share, prompt_size) = (step / requests.accepted, share, size);
-    Ok(Steady { tpot, ttft, decoding: n, running: n, prompt_share, prompt_size, decode, mixed, ..Steady::default() })
+    let (tpot, prompts_per_pass) = (step / requests.accepted, per_step);
+    let state = Steady { tpot, ttft, decoding: n, running: n, decode, mixed, ..Steady::default() };
+    Ok(Steady { prompt_share: share, prompt_size: size, prompts_per_pass, ..state })
 }
 
 /// Answers of one length where prompts come first: all requests begin, decode and end together, and nothing interrupts.

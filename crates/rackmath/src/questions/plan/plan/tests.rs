@@ -198,7 +198,7 @@ fn estimate_and_plan_agree_on_two_pools() {
             assert!(far < most, "{index} {what}: {a} and {b}, {} in a group of {}", choice.per_group, on.layout);
         };
         close("time per token", served.tpot_ms.value / 1e3, e.tpot);
-        close("time to first token", served.ttft_unqueued_ms.value / 1e3, e.ttft);
+        close("time to first token", served.ttft_unqueued_ms.unwrap().value / 1e3, e.ttft);
         close("requests", served.requests_per_s.value, e.rate);
         compared += 1;
     }

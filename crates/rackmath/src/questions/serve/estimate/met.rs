@@ -1,6 +1,7 @@
 //! What users meet where means are not enough, at a rate or under limits on percentiles: the deployment on the simulator's
 //! stage.
 
+use super::words::{most, overloaded};
 use super::work::{Ask, Case};
 use crate::desk::prelude::*;
 use crate::simulate::{self, Comes, Percentiles, Pool, SEED, Stage};
@@ -65,6 +66,29 @@ impl Case<'_> {
             Ok(stage) => Ok(Met::Run(stage.run(comes)?)),
             Err(why) => Ok(Met::Not(why.to_string().into())),
         }
+    }
+
+    /// Requests per second that hold where those asked for do not: the most of a few steps below what is served always full.
+    pub(super) fn holds(&self, p: &Serving, o: &Outcome, met: &Met, effort: &Effort) -> Result<Option<f64>, Error> {
+        let Loading::Rate(offered) = self.ask.load else { return Ok(None) };
+        if !o.fits || !overloaded(o, met) {
+            return Ok(None);
+        }
+        let most = most(self, p, o);
+        for share in [0.95, 0.9, 0.8, 0.7, 0.5] {
+            let rate = most * share;
+            let ask = Ask { load: Loading::Rate(rate), ..self.ask.clone() };
+            let then = p.under(&ask.requests, ask.load);
+            if rate >= offered || !then.serves() {
+                continue;
+            }
+            match self.met(&ask, p, &then, effort)? {
+                Met::Run(run) if run.queue_grows => {}
+                Met::Run(_) => return Ok(Some(rate)),
+                _ => break,
+            }
+        }
+        Ok(None)
     }
 
     fn stage<'e>(

@@ -129,7 +129,8 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     let outcome = serving.under(&case.ask.requests, case.ask.load);
     let barred = case.standing.bars(request.pretend);
     let met = if barred { met::Met::Unasked } else { case.met(&case.ask, &serving, &outcome, effort)? };
-    let mut answer = words::answer(&case, &serving, &outcome, &met);
+    let holds = case.holds(&serving, &outcome, &met, effort)?;
+    let mut answer = words::answer(&case, &serving, &outcome, &met, holds);
     if request.changes && !barred {
         answer.changes = changes::best(catalog, &case, &serving, (&outcome, met.run()), effort)?;
     }
@@ -201,14 +202,14 @@ pub struct Range {
 pub struct Served {
     /// Time per output token after the first.
     pub tpot_ms: Range,
-    /// Time to the first token, waiting included.
-    pub ttft_ms: Range,
+    /// Time to the first token, waiting included; nothing where the queue grows without end, as it does.
+    pub ttft_ms: Option<Range>,
     /// The same without waiting for memory.
-    pub ttft_unqueued_ms: Range,
+    pub ttft_unqueued_ms: Option<Range>,
     /// Waiting for memory; where requests are simulated, until they are first scheduled.
-    pub queue_ms: Range,
+    pub queue_ms: Option<Range>,
     /// From arrival to the last token.
-    pub e2e_ms: Range,
+    pub e2e_ms: Option<Range>,
     /// Output tokens per second and chip.
     pub output_tok_s_per_chip: Range,
     /// Output tokens per second of one user.
@@ -304,8 +305,10 @@ pub struct Problem {
     pub what: Remark,
     /// Missing bytes on the fullest chip.
     pub missing_bytes: Option<f64>,
-    /// The most requests per second that are sustained.
+    /// The most requests per second that are served, always full.
     pub most_requests_per_s: Option<f64>,
+    /// Requests per second that hold, by simulation: the queue does not grow.
+    pub holds_requests_per_s: Option<f64>,
     /// The first change that would help.
     pub first_change: Option<Remark>,
 }

@@ -101,7 +101,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let case = Case::new(catalog, &estimate)?;
     let serving = case.ready(&case.ask)?;
     let first = serving.under(&case.ask.requests, Loading::Concurrency(request.from));
-    let page = super::words::answer(&case, &serving, &first, &Met::Unasked);
+    let page = super::words::answer(&case, &serving, &first, &Met::Unasked, None);
     let run = |ask: &Ask, p: &Serving| {
         let one = |c: &f64| cancel.check().map(|()| row(ask, *c, &p.under(&ask.requests, Loading::Concurrency(*c))));
         grid.iter().filter(|_| page.served.is_some()).map(one).collect::<Result<Vec<Row>, _>>()

@@ -45,7 +45,7 @@ impl Range {
     }
 }
 
-pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Answer {
+pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option<f64>) -> Answer {
     let (r, on) = (&case.found, &case.ask.on);
     let (pretend, standing) = (case.request.pretend, &case.standing);
     let barred = standing.refusal.as_ref().filter(|_| !pretend);
@@ -68,7 +68,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> 
         pretended: standing.pretended(pretend),
         evidence: case.evidence(p).filter(|_| fits),
         served: fits.then(|| served(case, p, outcome, met)),
-        problem: barred.map(not_possible).or_else(|| problem(case, p, outcome, met)),
+        problem: barred.map(not_possible).or_else(|| problem(case, p, outcome, met, holds)),
         pools: outcome.flow.as_ref().filter(|_| fits).and_then(|flow| {
             let (pool, network) = (p.split.as_ref()?, r.system.levels.last());
             Some(Pools {
@@ -109,13 +109,16 @@ fn means(outcome: &Outcome, met: &Met) -> [f64; 3] {
     }
 }
 
-fn overloaded(outcome: &Outcome, met: &Met) -> bool {
+pub(super) fn overloaded(outcome: &Outcome, met: &Met) -> bool {
     outcome.overloaded || met.run().is_some_and(|p| p.queue_grows)
 }
 
 fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
     let requests = &case.ask.requests;
     let (s, widths) = (&outcome.steady, case.scale.widths(&p.main));
+    // Of a queue that grows, no time of a run means anything: it is as long as the run.
+    let stable = !overloaded(outcome, met);
+    let met = if stable { met } else { &Met::Unasked };
     let [queue, first, token] = means(outcome, met);
     let tpot_ms = Range::of(token, widths.tpot);
     let ttft_unqueued_ms = Range::of(first, widths.ttft);
@@ -124,7 +127,7 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
     let e2e_ms = ttft_ms.plus(tpot_ms.times((requests.output - 1.0).max(0.0)));
     let rate = match case.ask.load {
         // What arrives leaves, however long it takes.
-        Loading::Rate(rate) if !overloaded(outcome, met) => Range { value: rate, low: rate, high: rate },
+        Loading::Rate(rate) if stable => Range { value: rate, low: rate, high: rate },
         _ => Range::of(outcome.rate, widths.throughput),
     };
     // Little: so many are there as come in the time they stay.
@@ -138,15 +141,15 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
     let step = breakdown(s);
     Served {
         tpot_ms,
-        ttft_ms,
-        ttft_unqueued_ms,
-        queue_ms,
-        e2e_ms,
+        ttft_ms: stable.then_some(ttft_ms),
+        ttft_unqueued_ms: stable.then_some(ttft_unqueued_ms),
+        queue_ms: stable.then_some(queue_ms),
+        e2e_ms: stable.then_some(e2e_ms),
         output_tok_s_per_chip: rate.times(requests.output / outcome.chips),
         output_tok_s_per_user: tpot_ms.inverse().times(1e3),
         output_tok_s: rate.times(requests.output),
         requests_per_s: rate,
-        slo: slo(case, outcome, met),
+        slo: slo(case, outcome, met, stable),
         percentiles: met.run().cloned(),
         decoding,
         running,
@@ -162,7 +165,7 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
     }
 }
 
-fn slo(case: &Case, outcome: &Outcome, met: &Met) -> Option<Slo> {
+fn slo(case: &Case, outcome: &Outcome, met: &Met, stable: bool) -> Option<Slo> {
     let limits = case.limits();
     // Without a target there is nothing to meet.
     limits.iter().flatten().next()?;
@@ -173,9 +176,9 @@ fn slo(case: &Case, outcome: &Outcome, met: &Met) -> Option<Slo> {
         (["tpot_missed", "tpot_name"], What::Tpot, token),
         (["e2e_missed", "e2e_name"], What::E2e, whole),
     ];
-    let mut held = outcome.serves() && !overloaded(outcome, met);
+    let mut held = outcome.serves() && stable;
     let (mut misses, mut all) = (Vec::new(), Vec::new());
-    for (([missed, name], what, mean), limit) in rows.into_iter().zip(limits) {
+    for (([missed, name], what, mean), limit) in rows.into_iter().zip(limits).filter(|_| stable) {
         let Some(limit) = limit else { continue };
         let found = met.run().and_then(|p| p.of(what)).and_then(|t| t.percentile_ms);
         // A percentile that was not simulated is not known to be met.
@@ -188,21 +191,16 @@ fn slo(case: &Case, outcome: &Outcome, met: &Met) -> Option<Slo> {
         let target = target.with("what", says(name)).with("value", value.map(|ms| ms / 1e3));
         all.push(target.with("unknown", value.is_none()).with("limit", limit.ms / 1e3));
     }
-    let more = overloaded(outcome, met);
-    if more {
+    if !stable {
         misses.push(says("more_than_served"));
     }
-    let share = match met.run().and_then(|p| p.goodput) {
-        Some(share) if !more => share,
-        _ => f64::from(held),
-    };
-    let told = met.run().is_some() || limits.iter().flatten().any(|l| l.percentile.is_some());
+    let share = met.run().and_then(|p| p.goodput).unwrap_or_else(|| f64::from(held));
+    let told = stable && (met.run().is_some() || limits.iter().flatten().any(|l| l.percentile.is_some()));
     let verdict = match (held, told) {
         (true, false) => says("targets_met"),
         (false, false) => says("targets_missed").with("misses", misses),
         (held, true) => says(if held { "targets_kept" } else { "targets_broken" })
             .with("all", all)
-            .with("more", more.then(|| says("more_than_served")))
             .with("share", met.run().map(|_| share)),
     };
     let [ttft_ms, tpot_ms, e2e_ms] = limits.map(|l| l.map(|l| l.ms));
@@ -233,11 +231,12 @@ fn not_possible(refusal: &Refusal) -> Problem {
         what: refusal.why.clone(),
         missing_bytes: None,
         most_requests_per_s: None,
+        holds_requests_per_s: None,
         first_change: refusal.nearest.clone(),
     }
 }
 
-fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Option<Problem> {
+fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option<f64>) -> Option<Problem> {
     if !outcome.fits {
         let requests = &case.ask.requests;
         let pool = p.split.as_ref().filter(|pool| pool.room < 1.0 && p.room >= 1.0);
@@ -252,17 +251,30 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Option<Pro
             what: layout::verdict(&placed),
             missing_bytes: missing,
             most_requests_per_s: None,
+            holds_requests_per_s: None,
             first_change: layout::first_change(on, &load, 0.0, |on| case.runs(on)),
         });
     }
-    // The steady state sustains a little more than random arrivals let it: where only these are too many, it is no bound.
-    let most = outcome.overloaded.then_some(outcome.rate);
-    overloaded(outcome, met).then(|| Problem {
-        what: says("overloaded").with("rate", most),
+    if !overloaded(outcome, met) {
+        return None;
+    }
+    let most = most(case, p, outcome);
+    let Loading::Rate(offered) = case.ask.load else { return None };
+    // The steady state serves a little more than random arrivals let it: where only these are too many, nobody knows by how much.
+    let grows = (offered > most).then_some(offered - most);
+    let said = says(if grows.is_some() { "overloaded" } else { "nearly_full" }).with("offered", offered);
+    Some(Problem {
+        what: said.with("most", most).with("grows", grows).with("holds", holds),
         missing_bytes: None,
-        most_requests_per_s: most,
+        most_requests_per_s: Some(most),
+        holds_requests_per_s: holds,
         first_change: None,
     })
+}
+
+/// Requests per second that are served when always full.
+pub(super) fn most(case: &Case, p: &Serving, outcome: &Outcome) -> f64 {
+    if outcome.overloaded { outcome.rate } else { p.under(&case.ask.requests, Loading::Full).rate }
 }
 
 fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Remark> {
@@ -299,6 +311,8 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
         matches!(ask.load, Loading::Concurrency(_)).then(|| says("replaced_at_once")),
         (!engine.ideal).then(|| intervals.with("throughput", float::exp(w.throughput))),
         Some(simulated(met)),
+        (met.run().is_some() && engine.overhead.launch_spread > 0.0)
+            .then(|| says("launches_vary").with("name", &engine.name).with("spread", engine.overhead.launch_spread)),
         (met.run().is_some() && !matches!(engine.family.as_str(), "vllm" | "ideal"))
             .then(|| says("simulated_unchecked").with("engine", &engine.name)),
         (targets && met.run().is_none()).then(|| says("goodput_all_or_none")),
