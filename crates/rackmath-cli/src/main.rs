@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     match run(&typed, chosen, &fields) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprint!("{}", failure::text(&error, &fields));
+            eprint!("{}", failure::text(&error, &fields, &typed));
             // 2 is misuse: what was asked cannot be answered as asked.
             ExitCode::from(2)
         }

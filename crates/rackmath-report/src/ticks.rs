@@ -1,7 +1,7 @@
 //! Where an axis puts its ticks.
 
 use rackmath::figure::{Axis, Figure, Scale, Unit};
-use rackmath_units::float;
+use rackmath_units::{Seconds, float};
 
 /// An axis with its range, mapping values to 0..1.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +32,7 @@ impl Range {
         if low == high {
             (low, high) = (low * 0.5, high * 2.0 + f64::from(u8::from(high == 0.0)));
         }
-        // As times are shown: beyond 120 s in minutes, 7,200 s in hours, 2 days in days.
-        let units = [(2.0 * 86_400.0, 86_400.0), (7_200.0, 3_600.0), (120.0, 60.0)];
-        let unit = units.into_iter().find(|(from, _)| axis.unit == Unit::Seconds && high >= *from).map_or(1.0, |u| u.1);
+        let unit = if axis.unit == Unit::Seconds { Seconds::s(high.max(0.0)).shown_in() } else { 1.0 };
         Self { scale: axis.scale, low, high, unit }
     }
 

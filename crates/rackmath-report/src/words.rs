@@ -3,7 +3,8 @@
 //! A template stands on a line of `words/*.txt`, after its name and ` = `. `{x}` is a value as it is, `{x:FORMAT}` one in a
 //! format of the list below, to so many digits (`{x:3}`) or so many after the point (`{x:.2}`, `{x:.1%}`, `{x:.2e}`), or a
 //! list with something between its items (`{x| and }`, a comma unless given). What stands in brackets is said where all its
-//! values are known; `{x:-}` only asks whether one is.
+//! values are known; `{x:-}` only asks whether one is. Nouns after a number stand for several; of one they lose their ending
+//! ([`of_one`]).
 
 use rackmath::figure::count;
 use rackmath::remark::{Part, Remark};
@@ -59,7 +60,6 @@ const FORMATS: &[Format] = &[
     ("hourly", |x| DollarRate::usd_per_s(x).to_string()),
     ("mtok", |x| DollarsPerToken::usd_per_token(x).to_string()),
     ("mtok_hour", |x| HoldPrice::usd_per_token_s(x).to_string()),
-    ("s", |x| if x == 1.0 { "" } else { "s" }.into()),
     ("-", |_| String::new()),
 ];
 
@@ -96,7 +96,53 @@ impl<T: Words + ?Sized> Words for &T {
 }
 
 pub fn words(remark: &Remark) -> String {
-    said(remark, DEPTH)
+    of_one(&said(remark, DEPTH)).into_owned()
+}
+
+/// What is counted in our sentences, and what may stand before it.
+const COUNTED: &str = "attempt block chip conversation day deployment draft expert failure figure gap group host \
+    hour layer layout machine micro-batch minute model month replica request round run sequence stage stop token turn user \
+    week year";
+const BEFORE: [&str; 14] = [
+    "attention",
+    "decode",
+    "free",
+    "further",
+    "more",
+    "output",
+    "other",
+    "pipeline",
+    "prefill",
+    "prompt",
+    "published",
+    "simulated",
+    "spare",
+    "unexpected",
+];
+
+/// A text in which one of something is said of one: "1 users" as "1 user".
+pub fn of_one(text: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let mut from = 0;
+    for (at, _) in text.match_indices("1 ") {
+        let alone = text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+        let rest = &text[at + 2..];
+        let word = |text: &str| text.find(|c: char| !(c.is_ascii_lowercase() || c == '-')).unwrap_or(text.len());
+        let mut start = 0;
+        let first = &rest[..word(rest)];
+        if BEFORE.contains(&first) && rest[first.len()..].starts_with(' ') {
+            start = first.len() + 1;
+        }
+        let noun = &rest[start..start + word(&rest[start..])];
+        let Some(one) = noun.strip_suffix('s').filter(|one| alone && COUNTED.split(' ').any(|known| known == *one))
+        else {
+            continue;
+        };
+        let end = at + 2 + start + one.len();
+        out.push_str(&text[from..end]);
+        from = end + 1;
+    }
+    if from == 0 { text.into() } else { (out + &text[from..]).into() }
 }
 
 /// Several, with something between them.

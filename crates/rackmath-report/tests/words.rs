@@ -78,3 +78,17 @@ fn what_a_stranger_sends_is_said_as_it_is() {
     }
     assert!(words(&serde_json::from_str::<Remark>(&deep).unwrap()).len() < 1000);
 }
+
+#[test]
+fn one_of_something_is_said_of_one() {
+    use rackmath_report::words::of_one;
+    for (text, said) in [
+        ("1 users and 1 requests per second", "1 user and 1 request per second"),
+        ("for 1 more replicas of 1 chips", "for 1 more replica of 1 chip"),
+        ("(1 layers)", "(1 layer)"),
+        ("11 users, 0.1 requests, 1,001 tokens, v1 runs", "11 users, 0.1 requests, 1,001 tokens, v1 runs"),
+        ("1 is less, 1 x chips, 1 ", "1 is less, 1 x chips, 1 "),
+    ] {
+        assert_eq!(of_one(text), said);
+    }
+}

@@ -315,7 +315,7 @@ impl Catalog {
     }
 
     /// An engine by id or alias, or by name and version: `vllm`, `vllm@0.19.0`. With it comes the
-    /// version, where no family covers it.
+    /// version, where no family covers it or it is newer than any that was looked at.
     pub fn engine(&self, name: &str) -> Result<(Arc<Engine>, Option<Version>), SpecError> {
         let (word, version) = match name.split_once('@') {
             Some((word, version)) => (word, Some(version.parse::<Version>()?)),
@@ -323,13 +323,17 @@ impl Catalog {
         };
         let engine = self.get::<Engine>(word)?;
         let Some(version) = version else { return Ok((engine, None)) };
+        let known = |engine: Arc<Engine>| {
+            let beyond = Some(version).filter(|version| !engine.knows(*version));
+            (engine, beyond)
+        };
         if engine.covers(version) {
-            return Ok((engine, None));
+            return Ok(known(engine));
         }
         for id in self.ids(Kind::Engines) {
             let other = self.get::<Engine>(id)?;
             if other.family == engine.family && other.covers(version) {
-                return Ok((other, None));
+                return Ok(known(other));
             }
         }
         Ok((engine, Some(version)))

@@ -21,6 +21,9 @@ pub struct Engine {
     pub from: Option<Version>,
     #[serde(default, deserialize_with = "text_or_none")]
     pub until: Option<Version>,
+    /// The newest version whose runs it was fitted to or held against, of a family without an end.
+    #[serde(default, deserialize_with = "text_or_none")]
+    pub newest: Option<Version>,
     pub as_of: String,
     /// Whether it is the roofline itself: no floors, full rates, perfect overlap.
     #[serde(default)]
@@ -422,6 +425,11 @@ impl Engine {
         self.from.is_none_or(|from| version >= from) && self.until.is_none_or(|to| version < to)
     }
 
+    /// Whether it speaks for a version: one of its own, and not newer than any that was looked at.
+    pub fn knows(&self, version: Version) -> bool {
+        self.covers(version) && self.newest.is_none_or(|newest| version <= newest)
+    }
+
     /// The expert kernel for a generation and format, with several attention groups or one.
     pub fn experts(&self, generation: &str, format: MoeFormat, attention_dp: bool) -> &str {
         let matches = |rule: &&ExpertRule| {
@@ -450,84 +458,75 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
         ],
     )?;
     let (s, o, a) = (&engine.schedule, &engine.overhead, &engine.assumed);
-    within(
-        &file,
-        &[
-            ("schedule.chunk_tokens", s.chunk, 1.0, 1e9),
-            ("schedule.max_sequences", s.sequences, 1.0, 1e9),
-            ("schedule.graph_sequences", s.graph, 0.0, 1e9),
-            ("schedule.block_tokens", s.block, 1.0, 4096.0),
-            ("schedule.prompt_tokens", s.prompt.unwrap_or(1.0), 1.0, 1e9),
-            ("overhead.mixer_kernels", o.mixer_kernels, 0.0, 100.0),
-            ("overhead.ffn_kernels", o.ffn_kernels, 0.0, 100.0),
-            ("overhead.hidden_passes", o.hidden_passes, 0.0, 1e3),
-            ("overhead.inner_passes", o.inner_passes, 0.0, 1e3),
-            ("overhead.small_traffic_divisor", o.small_traffic_divisor, 0.01, 10.0),
-            ("overhead.stretch", o.stretch, 0.5, 10.0),
-            ("overhead.stretch_long", o.stretch_long, 0.5, 10.0),
-            ("overhead.expert_floor", o.expert_floor, 0.0, 10.0),
-            ("assumed.sampling_passes", a.sampling_passes, 0.0, 100.0),
-            ("assumed.sampling_memory", a.sampling_memory, 0.01, 1.0),
-            ("assumed.side_memory", a.side_memory, 0.01, 1.0),
-            ("assumed.side_compute", a.side_compute, 0.01, 1.0),
-            ("assumed.exchange_hidden", a.exchange_hidden, 0.0, 1.0),
-            ("assumed.drafts", a.drafts, 0.0, 64.0),
-            ("assumed.acceptance", a.acceptance, 0.0, 1.0),
-        ],
-    )?;
+    let mut bounds = vec![
+        ("schedule.chunk_tokens", s.chunk, 1.0, 1e9),
+        ("schedule.max_sequences", s.sequences, 1.0, 1e9),
+        ("schedule.graph_sequences", s.graph, 0.0, 1e9),
+        ("schedule.block_tokens", s.block, 1.0, 4096.0),
+        ("schedule.prompt_tokens", s.prompt.unwrap_or(1.0), 1.0, 1e9),
+        ("overhead.mixer_kernels", o.mixer_kernels, 0.0, 100.0),
+        ("overhead.ffn_kernels", o.ffn_kernels, 0.0, 100.0),
+        ("overhead.hidden_passes", o.hidden_passes, 0.0, 1e3),
+        ("overhead.inner_passes", o.inner_passes, 0.0, 1e3),
+        ("overhead.small_traffic_divisor", o.small_traffic_divisor, 0.01, 10.0),
+        ("overhead.stretch", o.stretch, 0.5, 10.0),
+        ("overhead.stretch_long", o.stretch_long, 0.5, 10.0),
+        ("overhead.expert_floor", o.expert_floor, 0.0, 10.0),
+        ("assumed.sampling_passes", a.sampling_passes, 0.0, 100.0),
+        ("assumed.sampling_memory", a.sampling_memory, 0.01, 1.0),
+        ("assumed.side_memory", a.side_memory, 0.01, 1.0),
+        ("assumed.side_compute", a.side_compute, 0.01, 1.0),
+        ("assumed.exchange_hidden", a.exchange_hidden, 0.0, 1.0),
+        ("assumed.drafts", a.drafts, 0.0, 64.0),
+        ("assumed.acceptance", a.acceptance, 0.0, 1.0),
+    ];
     if let Some(r) = &engine.reckoning {
-        within(
-            &file,
-            &[
-                ("reckoning.answer_tokens", r.answer_tokens.into(), 1.0, 1e9),
-                ("reckoning.share_first", r.share_first, 0.0, 1.0),
-                ("reckoning.share_last", r.share_last, 0.0, 1.0),
-                ("reckoning.share_steps", r.share_steps, 1.0, 1e9),
-                ("reckoning.prompt_looks", r.prompt_looks.into(), 1.0, 1e9),
-            ],
-        )?;
+        bounds.extend([
+            ("reckoning.answer_tokens", r.answer_tokens.into(), 1.0, 1e9),
+            ("reckoning.share_first", r.share_first, 0.0, 1.0),
+            ("reckoning.share_last", r.share_last, 0.0, 1.0),
+            ("reckoning.share_steps", r.share_steps, 1.0, 1e9),
+            ("reckoning.prompt_looks", r.prompt_looks.into(), 1.0, 1e9),
+        ]);
     }
     if let Some(h) = &engine.host_cache {
-        within(
-            &file,
-            &[
-                ("host_cache.ratio", h.ratio, 0.0, 1e3),
-                ("host_cache.prefetch_share", h.prefetch_share, 0.0, 1.0),
-                ("host_cache.timeout_s", h.timeout_s, 0.0, 1e6),
-                ("host_cache.timeout_s_per_ki", h.timeout_s_per_ki, 0.0, 1e6),
-                ("host_cache.timeout_s_most", h.timeout_s_most, 0.0, 1e6),
-                ("host_cache.page_tokens", h.page_tokens.into(), 1.0, 4096.0),
-            ],
-        )?;
+        bounds.extend([
+            ("host_cache.ratio", h.ratio, 0.0, 1e3),
+            ("host_cache.prefetch_share", h.prefetch_share, 0.0, 1.0),
+            ("host_cache.timeout_s", h.timeout_s, 0.0, 1e6),
+            ("host_cache.timeout_s_per_ki", h.timeout_s_per_ki, 0.0, 1e6),
+            ("host_cache.timeout_s_most", h.timeout_s_most, 0.0, 1e6),
+            ("host_cache.page_tokens", h.page_tokens.into(), 1.0, 4096.0),
+        ]);
     }
     if let Some(g) = &engine.groups {
-        within(&file, &[("groups.sync_steps", g.sync_steps as f64, 1.0, 1e6)])?;
-        within(&file, &[("groups.waiting_weight", g.waiting_weight as f64, 0.0, 1e6)])?;
+        bounds.extend([
+            ("groups.sync_steps", g.sync_steps as f64, 1.0, 1e6),
+            ("groups.waiting_weight", g.waiting_weight as f64, 0.0, 1e6),
+        ]);
     }
     if let Some((short, long)) = o.expert_stretch {
-        within(&file, &[("overhead.expert_stretch", short, 0.5, 10.0), ("overhead.expert_stretch", long, 0.5, 10.0)])?;
+        bounds.extend([("overhead.expert_stretch", short, 0.5, 10.0), ("overhead.expert_stretch", long, 0.5, 10.0)]);
     }
     for (gb, tokens) in &s.chunk_by_gb {
-        within(&file, &[("schedule.chunk_by_gb", *gb, 1.0, 1e6), ("schedule.chunk_by_gb", *tokens, 1.0, 1e9)])?;
+        bounds.extend([("schedule.chunk_by_gb", *gb, 1.0, 1e6), ("schedule.chunk_by_gb", *tokens, 1.0, 1e9)]);
     }
     for (step, most) in &s.graph_steps {
-        within(&file, &[("schedule.graph_steps", *step, 1.0, *most)])?;
+        bounds.extend([("schedule.graph_steps", *step, 1.0, *most)]);
     }
     if let Some(together) = &engine.kernels.together {
-        within(&file, &[("kernels.together.rows", together.rows, 1.0, 1024.0)])?;
+        bounds.extend([("kernels.together.rows", together.rows, 1.0, 1024.0)]);
     }
     if let Some(p) = &engine.plain {
-        within(
-            &file,
-            &[
-                ("plain.compute", p.compute, 0.001, 1.0),
-                ("plain.memory", p.memory, 0.001, 1.0),
-                ("plain.many_dies", p.many_dies, 0.01, 1.0),
-                ("plain.expand_flop", p.expand, 0.0, 1e4),
-                ("plain.expand_nested_flop", p.expand_nested, 0.0, 1e4),
-            ],
-        )?;
+        bounds.extend([
+            ("plain.compute", p.compute, 0.001, 1.0),
+            ("plain.memory", p.memory, 0.001, 1.0),
+            ("plain.many_dies", p.many_dies, 0.01, 1.0),
+            ("plain.expand_flop", p.expand, 0.0, 1e4),
+            ("plain.expand_nested_flop", p.expand_nested, 0.0, 1e4),
+        ]);
     }
+    within(&file, &bounds)?;
     Ok(engine)
 }
 

@@ -98,6 +98,14 @@ impl SpecError {
         Self { file: None, ..self }
     }
 
+    /// The field of a request with a value that cannot be, and the value.
+    pub fn given(&self) -> Option<(&str, &str)> {
+        match (&self.problem, &self.field, &self.file) {
+            (Problem::Value(given), Some(field), None) => Some((field, given)),
+            _ => None,
+        }
+    }
+
     /// The error in a face's words: how it names a field, and how it says which one to give.
     pub fn shown(&self, name: impl Fn(&str) -> String, give: impl Fn(&str) -> String) -> Shown {
         // A file's own fields have one name, whoever reads it.

@@ -5,7 +5,7 @@
 
 use crate::error::one_of;
 use crate::file::noun::{noun, one, positive, text, within};
-use crate::{Chip, GemmFormat, SpecError};
+use crate::{Chip, GemmFormat, Math, SpecError};
 use rackmath_units::{ByteRate, Bytes, Seconds};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -176,6 +176,8 @@ pub struct FlashShare {
 #[strum(serialize_all = "lowercase")]
 pub enum TrainingFormat {
     Bf16,
+    /// 16 bits with a short exponent: losses are scaled. As fast as bf16 where a chip has both.
+    Fp16,
     /// 8 bits with one scale per tensor.
     Fp8,
     /// 8 bits with a scale per block of 32.
@@ -187,7 +189,7 @@ pub enum TrainingFormat {
 impl MemoryRecipe {
     /// Bytes in which an input of a product is kept.
     pub fn stored_bytes(&self, format: TrainingFormat) -> f64 {
-        if self.narrow_inputs && format != TrainingFormat::Bf16 { 1.0 } else { 2.0 }
+        if self.narrow_inputs && !format.is_wide() { 1.0 } else { 2.0 }
     }
 }
 
@@ -209,11 +211,27 @@ fn fit<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(u64, f64)>, D::Error> 
 impl TrainingFormat {
     pub fn gemm(self) -> GemmFormat {
         match self {
-            Self::Bf16 => GemmFormat::Bf16,
+            Self::Bf16 | Self::Fp16 => GemmFormat::Bf16,
             // Scales are known a step ahead or per block, so the same product with one pass over the activations.
             Self::Fp8 | Self::MxFp8 => GemmFormat::Fp8,
             Self::NvFp4 => GemmFormat::NvFp4,
         }
+    }
+
+    /// The arithmetic it is multiplied in.
+    pub fn math(self) -> Math {
+        if self == Self::Fp16 { Math::Fp16 } else { self.gemm().math() }
+    }
+
+    /// Whether it has 16 bits.
+    pub fn is_wide(self) -> bool {
+        matches!(self, Self::Bf16 | Self::Fp16)
+    }
+
+    /// What products stay in that are not narrowed.
+    #[must_use]
+    pub fn wide(self) -> Self {
+        if self == Self::Fp16 { self } else { Self::Bf16 }
     }
 }
 
@@ -221,13 +239,15 @@ impl std::str::FromStr for TrainingFormat {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        one_of("training format", if text.trim().eq_ignore_ascii_case("fp16") { "bf16" } else { text })
+        one_of("training format", text)
     }
 }
 
 impl TrainingStack {
     /// How much longer products take than alone; 1 where nobody looked.
     pub fn product_times(&self, chip: &Chip, format: TrainingFormat) -> f64 {
+        // Programs were timed in bf16; fp16 runs in the same kernels.
+        let format = if format.is_wide() { TrainingFormat::Bf16 } else { format };
         let found = |generation: &str| {
             self.products.iter().find(|p| p.generation == generation && p.format == format).map(|p| p.times)
         };

@@ -45,7 +45,13 @@ impl FromStr for Fraction {
         let bad = || UnitError::new(text, "a share of the whole", "0.9 or 90%");
         let trimmed = text.trim();
         let value = match trimmed.strip_suffix('%') {
-            Some(number) => number.trim().parse::<f64>().map_err(|_| bad())? / 100.0,
+            // Two places further left in the text itself: a division would make 0.9998999999999999 of 99.99%.
+            Some(number) => {
+                let number = number.trim();
+                let hundredths = |text: &str| format!("{text}e-2").parse::<f64>().ok();
+                let plain = number.parse::<f64>().map_err(|_| bad())?;
+                hundredths(number).unwrap_or(plain / 100.0)
+            }
             None => trimmed.parse::<f64>().map_err(|_| bad())?,
         };
         Self::checked(value).ok_or_else(bad)

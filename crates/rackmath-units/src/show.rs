@@ -87,12 +87,10 @@ pub(crate) fn quantity(value: f64, digits: usize, style: Style) -> String {
             let scale = [(1e12, "T"), (1e9, "B"), (1e6, "M"), (1.0, "")];
             with_prefix(value, digits, " ", "", &scale).trim_end().to_owned()
         }
-        Style::Time if value >= 120.0 => {
-            let scale = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")];
-            let (factor, unit) = *scale.iter().find(|(f, _)| value >= 2.0 * f).expect("at least two minutes");
-            format!("{} {unit}", significant(value / factor, digits))
-        }
-        Style::Time => with_prefix(value, digits, " ", "s", &SI[6..]),
+        Style::Time => match long(value) {
+            Some((factor, unit)) => format!("{} {unit}", significant(value / factor, digits)),
+            None => with_prefix(value, digits, " ", "s", &SI[6..]),
+        },
         Style::TimePer(what) => with_prefix(value, digits, " ", &format!("s/{what}"), &SI[6..]),
         Style::Dollars(suffix) => {
             let scale = [(1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, "")];
@@ -102,6 +100,18 @@ pub(crate) fn quantity(value: f64, digits: usize, style: Style) -> String {
         Style::DollarsPerHour => format!("${}/h", significant(value * 3600.0, digits)),
         Style::DollarsPerMtok => format!("${}/Mtok", significant(value * 1e6, digits)),
         Style::DollarsPerMtokHour => format!("${}/Mtok-h", significant(value * 1e6 * 3600.0, digits)),
+    }
+}
+
+/// What long times are shown in: minutes from two of them on, then hours, then days.
+fn long(seconds: f64) -> Option<(f64, &'static str)> {
+    [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")].into_iter().find(|(unit, _)| seconds >= 2.0 * unit)
+}
+
+impl crate::Seconds {
+    /// The seconds of the unit it is shown in, from a second upwards.
+    pub fn shown_in(self) -> f64 {
+        long(self.get()).map_or(1.0, |(unit, _)| unit)
     }
 }
 

@@ -464,7 +464,7 @@ mod tests {
             (Question::Plan, "basis", "owner-hyperscaler owner-neocloud rental on-demand spot"),
             (Question::Layout, "tool", "vllm sglang trtllm megatron"),
             (Question::Estimate, "tool", "vllm sglang trtllm megatron"),
-            (Question::Mfu, "format", "bf16 fp8 mxfp8 nvfp4"),
+            (Question::Mfu, "format", "bf16 fp16 fp8 mxfp8 nvfp4"),
             (Question::Scaling, "router", "s-base rl-r hash"),
         ] {
             let field = question.fields().into_iter().find(|field| field.flag == flag).expect("a field");

@@ -185,7 +185,8 @@ fn what_does_not_fit_is_an_answer_that_says_what_is_missing() {
 
 #[test]
 fn an_open_loop_that_is_too_fast_is_an_answer() {
-    let at = |rate: f64| asked(&Request { rate_per_s: Some(rate), ttft_ms: Some(1e9.into()), ..deployments().remove(0) });
+    let at =
+        |rate: f64| asked(&Request { rate_per_s: Some(rate), ttft_ms: Some(1e9.into()), ..deployments().remove(0) });
     let a = at(1e4);
     let problem = a.problem.unwrap();
     let (most, holds) = (problem.most_requests_per_s.unwrap(), problem.holds_requests_per_s.unwrap());
@@ -210,7 +211,11 @@ fn passes_of_one_user_are_counted_as_they_follow_each_other() {
         let prompts = (isl / 8191.0_f64).max(1.0);
         let share = prompts / (prompts + osl - 1.0);
         // Short prompts: what a request takes outside of passes is a few per cent of them, and the engine idles.
-        assert!((s.prompt_share / share - 1.0).abs() < if isl > 8192.0 { 0.01 } else { 0.05 }, "{isl} {osl}: {} and {share}", s.prompt_share);
+        assert!(
+            (s.prompt_share / share - 1.0).abs() < if isl > 8192.0 { 0.01 } else { 0.05 },
+            "{isl} {osl}: {} and {share}",
+            s.prompt_share
+        );
         // All of its time is passes, but for what a request waits outside of them.
         let passes = (prompts + osl - 1.0) * s.step.step_ms;
         assert!((s.e2e_ms.unwrap().value / passes - 1.0).abs() < 0.06, "{isl} {osl}: {passes} {:?}", s.e2e_ms);

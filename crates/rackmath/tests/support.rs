@@ -305,3 +305,76 @@ fn when_layout_and_simulate_answer_that_it_is_not_possible() {
     let a = rackmath::simulate::answer_on(&catalog, &run, &1.into()).unwrap();
     assert!(a.verdict.says == "not_simulated" && a.metrics.is_empty() && a.requests == 0);
 }
+
+/// Whatever is offered runs: on every chip that is sold, under every engine, with a model that fits and one that does not.
+#[test]
+fn every_remedy_offered_is_supported() {
+    let catalog = rackmath_catalog::embedded();
+    let chips: Vec<&str> = catalog.ids(rackmath_spec::Kind::Chips).filter(|id| !id.starts_with("lecture-")).collect();
+    let (mut offered, mut four) = (0, 0);
+    for chip in &chips {
+        let fp4 = catalog.chip(chip).unwrap().peak.contains_key(&rackmath_spec::Math::Fp4);
+        for engine in ["vllm", "sglang", "trtllm", "llamacpp"] {
+            for model in ["llama-3.1-8b", "llama-3.1-70b"] {
+                let request = Request { changes: true, ..asked(engine, chip, model, "auto", "auto") };
+                let Ok(a) = estimate::answer(&catalog, &request) else { continue };
+                // What the engine does not run has its nearest, which is another question.
+                let barred = a.served.is_none() && a.problem.as_ref().is_some_and(|p| p.missing_bytes.is_none());
+                let first = a.problem.and_then(|p| p.first_change).filter(|_| !barred);
+                for what in a.changes.iter().map(|c| &c.what).chain(&first) {
+                    let format = match what.with.get("format") {
+                        Some(rackmath::remark::Part::Text(format)) => format.as_str(),
+                        _ => "",
+                    };
+                    let then = match &*what.says {
+                        "weights_in" => asked(engine, chip, model, format, "auto"),
+                        "kv_in" => asked(engine, chip, model, "auto", format),
+                        _ => continue,
+                    };
+                    offered += 1;
+                    assert!(fp4 || !format.contains("fp4"), "{format} on {chip}, which has no such units");
+                    four += u32::from(format.contains('4'));
+                    let b = estimate::answer(&catalog, &then).unwrap();
+                    let unknown =
+                        |r: &rackmath::remark::Remark| r.says.starts_with("support_") && r.says.ends_with("unknown");
+                    let refused = b.problem.as_ref().filter(|p| p.missing_bytes.is_none());
+                    assert!(refused.is_none(), "{engine} {chip} {model} {format}: {refused:?}");
+                    assert!(
+                        !b.assumptions.iter().any(unknown),
+                        "{engine} {chip} {model} {format}: {:?}",
+                        b.assumptions
+                    );
+                }
+            }
+        }
+    }
+    assert!(offered > 100 && four > 10, "{offered} {four}");
+}
+
+/// A version newer than any that was compared is said so by every question, from one place.
+#[test]
+fn every_question_says_that_a_version_was_never_looked_at() {
+    use rackmath::ask::{Question, Terms};
+    let catalog = rackmath_catalog::embedded();
+    let setting = serde_json::json!({ "model": "llama-3.1-8b", "on": "h100" });
+    for (question, request) in [
+        (Question::Estimate, serde_json::json!({ "setting": setting, "engine": "vllm@0.99" })),
+        (Question::When, serde_json::json!({ "setting": setting, "engine": "vllm@0.99" })),
+        (
+            Question::Simulate,
+            serde_json::json!({ "setting": setting, "engine": "vllm@0.99", "traffic": { "rate_per_s": 1.0, "requests": 50 } }),
+        ),
+        (Question::Plan, serde_json::json!({ "setting": setting, "engines": ["vllm@0.99"], "rate_per_s": 2.0 })),
+        (
+            Question::Compare,
+            serde_json::json!({ "plan": { "setting": setting, "engines": ["vllm@0.99"] }, "systems": ["h100", "h200"] }),
+        ),
+        (Question::Cost, serde_json::json!({ "setting": setting, "rates": { "engine": "vllm@0.99" } })),
+    ] {
+        let request = request.as_object().unwrap().clone();
+        let reply =
+            question.answer(&catalog, request, &Terms::default()).unwrap_or_else(|e| panic!("{question:?}: {e}"));
+        let text = serde_json::to_string(&reply).unwrap();
+        assert!(text.contains("version_not_covered") && text.contains("0.25"), "{question:?}");
+    }
+}

@@ -95,6 +95,58 @@ fn runs_are_asked_for_by_name_and_fit_as_they_did() {
     assert!(a.fits && (0.37..0.47).contains(&a.mfu) && a.layout.ends_with("lighter ends"), "{}", a.mfu);
     let error = refused(&run("palm-540b"));
     assert!(error.contains("deepseek-v3") && error.contains("llama-3-405b"), "{error}");
+    assert!(error.contains("its authors printed no layout"), "{error}");
+    // A slip is answered with names that work.
+    let error = refused(&run("llama-3"));
+    assert!(
+        error.contains("llama-3-405b") && !error.contains("llama-3-70b") && !error.contains("llama-3.1-8b"),
+        "{error}"
+    );
+}
+
+/// ZeRO-2 holds no gradient whole: of eight micro-batches each is reduced, with ZeRO-1 only their sum.
+#[test]
+fn gradients_that_are_divided_are_reduced_after_every_micro_batch() {
+    let word = |word: &str| serde_json::from_value(word.into()).unwrap();
+    let reduced = |sharding: &str, batch: u64| {
+        let (dp, tp, micro_batch) = (Some(64), Some(1), Some(1));
+        let r = Request {
+            sharding: Some(word(sharding)),
+            dp,
+            tp,
+            micro_batch,
+            ..of("llama-3.1-8b", "hgx-h100", 64, batch, 512)
+        };
+        let a = asked(&r);
+        a.parts.iter().find(|p| p.name == "gradient reduction").map_or(0.0, |p| p.time_s)
+    };
+    let (one, eight) = (reduced("zero1", 64), reduced("zero1", 512));
+    assert!(one > 0.0 && (eight / one - 1.0).abs() < 1e-9, "{one} {eight}");
+    let (first, all) = (reduced("zero2", 64), reduced("zero2", 512));
+    assert!((first / one - 1.0).abs() < 1e-9, "one micro-batch is reduced once either way: {first} {one}");
+    // A step ends with a reduction and with updated weights; each of the other seven is a reduction alone.
+    assert!(all > 4.0 * first && all < 8.0 * first, "{first} {all}");
+}
+
+/// A chip without bf16 trains in fp16, at that peak; and a format is what it is called.
+#[test]
+fn fp16_is_not_bf16() {
+    let format = |name: &str| Some(name.to_owned());
+    let v100 = |f: Option<String>| Request { format: f, tp: Some(8), ..of("llama-3.1-8b", "8xv100", 8, 8, 2048) };
+    let (usual, given) = (asked(&v100(None)), asked(&v100(format("fp16"))));
+    assert_eq!((usual.step_s, usual.mfu), (given.step_s, given.mfu));
+    // 125 TFLOP/s of tensor cores, NVIDIA V100 data sheet.
+    assert!(
+        (given.flop_per_s_per_chip / given.mfu / 125e12 - 1.0).abs() < 0.01,
+        "{}",
+        given.flop_per_s_per_chip / given.mfu
+    );
+    let error = refused(&v100(format("bf16")));
+    assert!(error.contains("bf16") && error.contains("fp16"), "{error}");
+    // Where a chip has both they are as fast.
+    let h100 =
+        |f: &str| asked(&Request { format: format(f), tp: Some(8), ..of("llama-3.1-8b", "8xh100", 8, 8, 2048) }).step_s;
+    assert_eq!(h100("fp16"), h100("bf16"));
 }
 
 /// Every change is a layout that fits and takes as long as is said.

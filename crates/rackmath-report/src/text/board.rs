@@ -9,6 +9,18 @@ pub(super) fn step(out: &mut Page, a: &step::Answer) {
     let chosen = if a.batch_by_speed { " (the most at which each user is as fast as asked)" } else { chosen };
     let pass = only(a.pass > 1.0, format!(", {} tokens each in this pass", count(a.pass)));
     out.line(format!("batch {}{chosen}, context {}{pass}\n", count(a.batch), count(a.context)));
+    // What cannot be is said before its numbers.
+    if let Some(why) = &a.too_long {
+        out.paragraph("! ", out.style.bad(&words(why)));
+    }
+    if !a.memory.fits {
+        let (missing, least) = (Bytes::b(a.memory.missing_bytes), a.memory.chips_min);
+        let chips = format!("the weights and one such sequence need {least} chip{}", plural(least));
+        out.paragraph("! ", out.style.bad(&format!("does not fit: {missing} missing; {chips} of this kind")));
+    }
+    if a.too_long.is_some() || !a.memory.fits {
+        out.gap();
+    }
     if let Some(s) = &a.sparse {
         let (n, b) = (count(s.blocks), three(s.block_tokens));
         let read = format!(

@@ -3,7 +3,6 @@
 use super::estimate::evidence;
 use super::prelude::*;
 use rackmath::cost::{Answer, BarCard};
-use rackmath::remark::Part;
 use rackmath::serving::{Origin, RateCard, RatesCard};
 use rackmath::{cache, fastmode, fleet};
 
@@ -29,7 +28,7 @@ fn one_chip(out: &mut Page, (prefill, decode): (f64, f64), r: &RatesCard) {
 pub(super) fn cost(out: &mut Page, a: &Answer) {
     out.head(format!("{} on {}", a.model, a.system));
     // What the price rests on where the model is not predicted, above all where it does not fit.
-    if let Some(Part::Remark(why)) = a.rates.decode.words.with.get("because") {
+    if let Some(why) = &a.rates.because {
         out.paragraph("! ", format!("{}.", words(why)));
     }
     out.field("chip-hour", hourly(a.chip_usd_per_hour));

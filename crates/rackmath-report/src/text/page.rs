@@ -2,7 +2,7 @@
 
 use crate::style::Style;
 use crate::terminal;
-use crate::words::Words;
+use crate::words::{Words, of_one};
 use comfy_table::{Row, Table};
 use rackmath::figure::Figure;
 use rackmath_units::{
@@ -24,7 +24,7 @@ impl Page {
     }
 
     pub fn line(&mut self, text: impl Words) {
-        let _ = writeln!(self.text, "{}", text.words());
+        let _ = writeln!(self.text, "{}", of_one(&text.words()));
     }
 
     pub fn gap(&mut self) {
@@ -84,7 +84,7 @@ impl Page {
     }
 
     pub fn wrapped(&mut self, first: &str, indent: &str, text: impl Words) {
-        self.text.push_str(&self.style.wrapped(first, indent, &text.words()));
+        self.text.push_str(&self.style.wrapped(first, indent, &of_one(&text.words())));
     }
 
     pub fn paragraph(&mut self, indent: &str, text: impl Words) {
@@ -139,8 +139,8 @@ impl Page {
     }
 
     fn finish(&mut self, table: &Table) {
-        let lines: Vec<String> = table.to_string().lines().map(|l| format!(" {}", l.trim_end())).collect();
-        self.line(lines.join("\n"));
+        let lines = table.to_string().lines().map(|l| format!(" {}\n", l.trim_end())).collect::<String>();
+        self.text.push_str(&lines);
     }
 
     pub fn draw(&mut self, figure: &Figure) {

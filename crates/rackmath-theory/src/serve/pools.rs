@@ -33,6 +33,8 @@ pub const BUSIEST: f64 = 0.95;
 
 /// Rounds of the balance between the pools; each halves the distance.
 const ROUNDS: usize = 24;
+/// How near the balance is the balance.
+const HAIR: f64 = 1e-6;
 
 /// What one instance that only computes prompts does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -228,6 +230,13 @@ impl Serving {
                     inside = f64::midpoint(inside, (c - outside).max(1.0));
                     state = decode(Loading::Concurrency(inside)).0;
                 }
+                // A hair more than a whole number is padded to the next graph, and may balance there as well: whole ones first.
+                let whole = (inside / groups).floor() * groups;
+                let there = (whole >= groups).then(|| decode(Loading::Concurrency(whole)).0).filter(|s| {
+                    let rate = s.rate * groups;
+                    (whole + rate * (wait(rate) + alone + send) - c).abs() < HAIR * c
+                });
+                state = there.unwrap_or(state);
                 let rate = state.rate * groups;
                 (state, rate, wait(rate))
             }

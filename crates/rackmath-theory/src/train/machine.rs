@@ -49,7 +49,7 @@ impl<'a> Unit<'a> {
         let kernel = kernels.find(chip, format.gemm(), "any")?;
         // Tiles and waves of another maker's cores say nothing about a systolic array.
         if kernel.class == "default" {
-            return Silicon::of(chip, format.gemm().math()).map(Unit::Ideal);
+            return Silicon::of(chip, format.math()).map(Unit::Ideal);
         }
         Gemm::of(chip, kernel).map(Unit::Kernel)
     }
@@ -100,10 +100,10 @@ impl<'a> Machine<'a> {
             chip,
             stack,
             gemm: gemm(format)?,
-            wide: gemm(TrainingFormat::Bf16)?,
+            wide: gemm(format.wide())?,
             format,
             times: stack.product_times(chip, format),
-            wide_times: stack.product_times(chip, TrainingFormat::Bf16),
+            wide_times: stack.product_times(chip, format.wide()),
             network,
             domain: system.levels.first().map_or(chip.link.domain.value, |l| l.chips).max(1),
             up,
@@ -122,12 +122,12 @@ impl<'a> Machine<'a> {
     }
 
     pub fn peak(&self) -> f64 {
-        self.chip.peak.get(&self.format.gemm().math()).map_or_else(|| self.wide_peak(), |p| p.value.get())
+        self.chip.peak.get(&self.format.math()).map_or_else(|| self.wide_peak(), |p| p.value.get())
     }
 
     /// One product and its two backward ones, in the run's format.
     pub fn product(&self, p: Multiply) -> Triple {
-        let scaling = if self.format == TrainingFormat::Bf16 { Scaling::Given } else { Scaling::Static };
+        let scaling = if self.format.is_wide() { Scaling::Given } else { Scaling::Static };
         let grouped = if p.matrices > 1.0 { self.stack.traffic.grouped_product } else { 1.0 };
         triple(&self.gemm, self.times * grouped, p, scaling)
     }

@@ -21,6 +21,7 @@
 //! | ZBV, V-Half, V-Min | p, p/2 + 1, p/3 + 1 |
 //! | DualPipe, DualPipeV | p + 1 |
 //!
+//! With interleaved chunks ZeRO-2 holds the gradients of one chunk whole ([`super::step::reductions`]).
 //! Experts are divided over their own copies, not over all data-parallel ranks. The stage in the middle of ZeRO-3 also holds
 //! the layer it works on and the next one, gathered. Source: Rajbhandari 2020, Korthikanti 2022; k of 1F1B by counting,
 //! the others as their authors state them (see [`crate::pipeline`] for the exact ones).
@@ -97,7 +98,9 @@ pub fn stage_memory(
     let states = if cut.sharding == Sharding::None { ends } else { 1.0 };
     let activation_bytes = offload::activations_left(cut, activations, one, stage);
     let weight_bytes = ends * divided(Sharding::Zero3, recipe.weight_bytes) + gathered;
-    let gradient_bytes = ends * divided(Sharding::Zero2, recipe.gradient_bytes);
+    // Those of the chunk that micro-batches are going through are whole.
+    let whole = if cut.sharding == Sharding::Zero2 && cut.holds_chunk() { (n + e) / cut.chunks() as f64 } else { 0.0 };
+    let gradient_bytes = ends * divided(Sharding::Zero2, recipe.gradient_bytes) + whole * recipe.gradient_bytes;
     let states = states * divided(Sharding::Zero1, recipe.optimizer_bytes);
     let optimizer_bytes = if cut.offload.optimizer() { 0.0 } else { states };
     let logit_bytes = if stage.is_last { prepared.logits * recipe.logit_bytes } else { 0.0 };

@@ -160,6 +160,11 @@ impl Cut {
         self.schedule.fixed_chunks().map_or(self.virtual_stages, |n| self.virtual_stages.max(n as u64)).max(1)
     }
 
+    /// Whether contiguous micro-batches go through one chunk of layers after another.
+    pub fn holds_chunk(&self) -> bool {
+        self.schedule == Schedule::Interleaved && self.chunks() > 1
+    }
+
     pub fn expert_copies(&self) -> f64 {
         (self.tp * self.cp * self.dp) as f64 / (self.ep * self.etp) as f64
     }

@@ -69,6 +69,13 @@ pub(crate) enum Asked {
     Own,
 }
 
+impl Refusal {
+    /// What was given, in a few words.
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+}
+
 impl Asked {
     /// By a word for a format.
     pub fn by(word: Option<&str>) -> Self {
@@ -81,13 +88,27 @@ pub(crate) fn version(engine: &str) -> Option<Version> {
     engine.split_once('@').and_then(|(_, version)| version.parse().ok())
 }
 
-/// Whether an engine runs a model on a chip, without what would do instead.
+/// Whether an engine runs a model on a chip, without what would do instead; with a word on a version that nobody looked at.
 pub(crate) fn stand(
     catalog: &Catalog,
     on: &Deployment,
     asked: Asked,
     version: Option<Version>,
 ) -> Result<Standing, Error> {
+    let mut standing = judged(catalog, on, asked, version)?;
+    let beyond = version.filter(|v| standing.refusal.is_none() && !on.engine.knows(*v));
+    standing.remarks.extend(beyond.map(|version| not_covered(&on.engine, version)));
+    Ok(standing)
+}
+
+/// A version that no family of an engine covers, or that is newer than any its family was held against.
+pub(crate) fn not_covered(engine: &Engine, version: Version) -> Remark {
+    let said = says("version_not_covered").with("family", &engine.family).with("version", version.to_string());
+    let newest = engine.newest.filter(|newest| version > *newest);
+    said.with("name", &engine.name).with("newest", newest.map(|v| v.to_string()))
+}
+
+fn judged(catalog: &Catalog, on: &Deployment, asked: Asked, version: Option<Version>) -> Result<Standing, Error> {
     let (engine, chip) = (&on.engine, &on.system.chip);
     let Some(support) = catalog.engine_support(&engine.family)? else {
         return Ok(Standing::unknown(says("support_unknown_engine").with("engine", &engine.name)));
@@ -152,6 +173,12 @@ pub(crate) fn stand_for(
     Ok(standing)
 }
 
+/// A prompt and its answer that the model has no positions for, as a sentence where no engine is asked.
+pub(crate) fn beyond(model: &Model, tokens: f64) -> Option<Remark> {
+    let limit = model.shape().and_then(|shape| shape.context_max).filter(|most| tokens > *most as f64)?;
+    Some(says("context_too_long").with("tokens", tokens.ceil()).with("model", &model.name).with("limit", limit))
+}
+
 /// A prompt and its answer that the model has no positions for.
 pub(crate) fn too_long(
     catalog: &Catalog,
@@ -159,11 +186,9 @@ pub(crate) fn too_long(
     engine: &Engine,
     tokens: f64,
 ) -> Result<Option<Refusal>, Error> {
-    let Some(limit) = model.shape().and_then(|shape| shape.context_max).filter(|most| tokens > *most as f64) else {
-        return Ok(None);
-    };
+    let Some(why) = beyond(model, tokens) else { return Ok(None) };
+    let limit = model.shape().and_then(|shape| shape.context_max).unwrap_or_default();
     let support = catalog.engine_support(&engine.family)?;
-    let why = says("context_too_long").with("tokens", tokens.ceil()).with("model", &model.name).with("limit", limit);
     let rule = support.as_ref().and_then(|s| s.context.as_ref().map(|rule| (s, rule)));
     let why = match rule {
         Some((s, rule)) => {

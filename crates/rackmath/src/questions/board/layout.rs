@@ -4,9 +4,9 @@ use crate::desk::prelude::*;
 use crate::support::{self, Asked};
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::model::{Ffn, Formats, Mixer};
-use rackmath_spec::{Model, System, VariantArray as _};
+use rackmath_spec::{Math, Model, System, VariantArray as _};
 use rackmath_theory::count::Part;
-use rackmath_theory::deployment::Deployment;
+use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::experts::{self, ElementBytes, Routing};
 use rackmath_theory::layout::{check, domain};
 use rackmath_theory::network::{self, Collective, Exchange, Group, Launch, Phase, Port};
@@ -430,21 +430,37 @@ pub(crate) fn remedies(on: &Deployment, load: &Load, runs: impl Fn(&Deployment) 
         let next = Deployment { layout, system: system.into(), ..on.clone() };
         let what = says("layout_on").with("layout", words(&on.model, &layout));
         let what = what.with("chips", more.then(|| layout.chips()));
-        fits(&next).then_some((what, next))
+        (fits(&next) && runs(&next)).then_some((what, next))
     };
     let cache = (on.kv.bits() > 12.0).then(|| Deployment { kv: Dtype::Fp8, ..on.clone() });
     let cache = cache.filter(|next| runs(next) && fits(next));
-    let weights = [Dtype::Fp8, Dtype::NvFp4].into_iter().find_map(|dtype| {
-        let formats = Formats { routed: dtype, linear: dtype, mixer: dtype, ..on.formats };
-        let narrower = dtype.bits() < on.formats.linear.bits().max(on.formats.routed.bits());
-        let next = Deployment { formats, ..on.clone() };
-        (narrower && runs(&next) && fits(&next)).then(|| (says("weights_in").with("format", dtype), next))
+    let weights = narrower(on, &runs).into_iter().find_map(|dtype| {
+        let next = in_format(on, dtype);
+        fits(&next).then(|| (says("weights_in").with("format", dtype), next))
     });
     let mut all: Vec<(Remark, Deployment)> = here.into_iter().find_map(placed).into_iter().collect();
     all.extend(cache.map(|next| (says("kv_in").with("format", Dtype::Fp8), next)));
     all.extend(weights);
     all.extend(there.into_iter().find_map(placed));
     all
+}
+
+/// The same with weights in a format, and the cache that the engine takes with it where it is the engine's choice.
+pub(crate) fn in_format(on: &Deployment, dtype: Dtype) -> Deployment {
+    let formats = Formats { routed: dtype, linear: dtype, mixer: dtype, ..on.formats };
+    let usual = |formats| usual_cache(&on.model, formats, &on.engine);
+    let kv = if on.kv == usual(on.formats) { usual(formats) } else { on.kv };
+    Deployment { formats, kv, ..on.clone() }
+}
+
+/// Formats narrower than today's that the engine runs on the chip, the widest first: one of 8 bits, and one of 4, which is a
+/// float only where the chip multiplies such.
+pub(crate) fn narrower(on: &Deployment, runs: impl Fn(&Deployment) -> bool) -> Vec<Dtype> {
+    let floats = on.system.chip.peak.contains_key(&Math::Fp4);
+    let four: &[Dtype] = if floats { &[Dtype::NvFp4, Dtype::MxFp4] } else { &[Dtype::Int4] };
+    let now = on.formats.linear.bits().max(on.formats.routed.bits());
+    let there = |dtype: &Dtype| dtype.bits() < now && runs(&in_format(on, *dtype));
+    [&[Dtype::Fp8, Dtype::Int8], four].into_iter().filter_map(|like| like.iter().copied().find(there)).collect()
 }
 
 /// The same layout over more chips: its tensors, groups or stages times a whole number, fewest chips first.

@@ -1,6 +1,7 @@
 //! How long is one step, what binds it, and does it fit?
 
 use crate::desk::prelude::*;
+use crate::support;
 use rackmath_theory::board::{Step, closed};
 use rackmath_theory::crossover::block_sparse_entries;
 use rackmath_theory::curve::distinct;
@@ -103,6 +104,9 @@ pub struct Answer {
     pub experts: Option<Experts>,
     /// Memory.
     pub memory: Memory,
+    /// Says that the model has no positions for such a context, where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_long: Option<Remark>,
     /// What the numbers assume.
     pub assumptions: Vec<Remark>,
     /// Where they come from.
@@ -188,6 +192,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         sparsity: r.count.read() / r.count.multiplied(),
         experts: experts(r, step),
         memory: memory(r, &Step { context, ..*step }),
+        too_long: support::beyond(&r.model, kept(&Step { context, ..*step }).get()),
         assumptions: r.assumptions(),
         sources: r.sources(),
     })

@@ -195,6 +195,7 @@ fn serving(
     rates: &RatesCard,
 ) -> Result<(Serving, Remark, Parts, Vec<Remark>), Error> {
     let mut words = vec![rates.prefill.words.clone(), rates.decode.words.clone()];
+    words.extend(rates.supported.iter().cloned());
     let share = |field: &'static str, value: f64, low: f64| {
         let share = Fraction::checked(value).filter(|f| f.get() >= low);
         share.ok_or_else(|| Error::value(field, value, format!("a share from {low} to 1")))

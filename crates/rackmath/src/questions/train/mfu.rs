@@ -20,7 +20,7 @@ pub struct Request {
     #[educe(Default = "h100-sxm")]
     pub on: String,
     /// Format whose peak counts.
-    #[schemars(transform = closed::<TrainingFormat>, extend("x-flag" = "format dtype", "x-also" = ["fp16"]))]
+    #[schemars(transform = closed::<TrainingFormat>, extend("x-flag" = "format dtype"))]
     #[educe(Default = "bf16")]
     pub format: String,
     /// Tokens of a sequence.
@@ -83,8 +83,7 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
     let shape = layered(&model, &r.model)?;
     let system = catalog.system(&r.on)?;
     let format = r.format.parse::<TrainingFormat>()?;
-    let math = format.gemm().math();
-    let peak = system.chip.peak.get(&math).ok_or_else(|| no_peak(&system.chip, &system.chip.name, format))?;
+    let peak = system.chip.peak.get(&format.math()).ok_or_else(|| no_peak(&system.chip, &system.chip.name, format))?;
     let peak = peak.value.get();
     up_to("sequence", r.sequence, 100_000_000)?;
     let per_token = |c: Convention| flop_per_token(shape, r.sequence, c, r.recompute);

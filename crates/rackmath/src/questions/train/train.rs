@@ -44,7 +44,7 @@ pub struct Request {
     /// Training program whose constants are used; one that suits the chip unless given.
     pub stack: Option<String>,
     /// Format of the matrix products.
-    #[schemars(transform = closed::<TrainingFormat>, extend("x-flag" = "format dtype", "x-also" = ["fp16"], "x-none" = "bf16"))]
+    #[schemars(transform = closed::<TrainingFormat>, extend("x-flag" = "format dtype", "x-none" = "bf16, or fp16 on a chip without"))]
     pub format: Option<String>,
     /// Tokens of a sequence.
     #[schemars(extend("x-flag" = "sequence seq-length", "x-none" = "4,096"))]
@@ -270,8 +270,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let setup = resolve(catalog, &asked)?;
     let (system, chip) = (&setup.system, &setup.system.chip);
     let shape = layered(&setup.model, &asked.model)?;
-    let machine = Machine::new(system, &setup.stack, &setup.kernels, &setup.network, asked.format);
-    let mut machine = machine.ok_or_else(|| no_peak(chip, &chip.name, asked.format))?;
+    let format = asked.format_on(chip);
+    let machine = Machine::new(system, &setup.stack, &setup.kernels, &setup.network, format);
+    let mut machine = machine.ok_or_else(|| no_peak(chip, &chip.name, format))?;
     if let Some(rate) = r.host_gb_per_s {
         machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
     }
@@ -280,7 +281,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         return Err(Error::value("offload", offload, expected));
     }
     let (sequence, global_batch) = (asked.sequence, asked.global_batch);
-    let job = Job { shape, sequence, global_batch, format: asked.format };
+    let job = Job { shape, sequence, global_batch, format };
     let tried = Tried { setup: &setup, machine: &machine, job, asked: &asked, request: r, cancel: &cancel };
     let (cut, search) = if asked.searches {
         asked.fixed.check(&job)?;

@@ -20,6 +20,7 @@ use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
 use crate::setting::ready;
+use crate::support::{self, Asked};
 use rackmath_theory::cost::Rates;
 use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::layout::{check, domain};
@@ -129,6 +130,12 @@ pub struct RatesCard {
     pub prefill: RateCard,
     /// Writing answers.
     pub decode: RateCard,
+    /// Why they are not predicted, where nobody asked for the board.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<Remark>,
+    /// What the engine runs otherwise than asked for, and what is not known of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub supported: Vec<Remark>,
 }
 
 impl RatesCard {
@@ -139,8 +146,8 @@ impl RatesCard {
 
 /// Where rates that are not given come from.
 enum Source {
-    /// Layouts that hold the model, with the sequences a group of each has room for.
-    Predicted(Vec<(Ready, f64)>),
+    /// Layouts that hold the model, with the sequences a group of each has room for; what is said of the engine.
+    Predicted(Vec<(Ready, f64)>, Vec<Remark>),
     /// With the reason, where it was not asked for.
     Board(Option<Remark>),
 }
@@ -157,16 +164,19 @@ pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &Rate
     let prefill = as_given("prefill_tok_s", "prefill_as_given", q.prefill_tok_s)?;
     let decode = as_given("decode_tok_s", "decode_as_given", q.decode_tok_s)?;
     if let (Some(prefill), Some(decode)) = (&prefill, &decode) {
-        return Ok(RatesCard { prefill: prefill.clone(), decode: decode.clone() });
+        let (prefill, decode) = (prefill.clone(), decode.clone());
+        return Ok(RatesCard { prefill, decode, because: None, supported: Vec::new() });
     }
     let scale = Scale::of(catalog)?;
-    let (more_prefill, more_decode) = match source(catalog, setting, r, q)? {
-        Source::Predicted(cuts) => {
-            (best(&cuts, |d, _| prefill_of(d, &scale, q))?, best(&cuts, |d, room| decode_of(d, room, &scale, q))?)
+    let ((more_prefill, more_decode), because, supported) = match source(catalog, setting, r, q)? {
+        Source::Predicted(cuts, supported) => {
+            let prefill = best(&cuts, |d, _| prefill_of(d, &scale, q))?;
+            ((prefill, best(&cuts, |d, room| decode_of(d, room, &scale, q))?), None, supported)
         }
-        Source::Board(why) => board(r, q, why)?,
+        Source::Board(why) => (board(r, q, why.clone())?, why, Vec::new()),
     };
-    Ok(RatesCard { prefill: prefill.unwrap_or(more_prefill), decode: decode.unwrap_or(more_decode) })
+    let (prefill, decode) = (prefill.unwrap_or(more_prefill), decode.unwrap_or(more_decode));
+    Ok(RatesCard { prefill, decode, because, supported })
 }
 
 fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) -> Result<Source, Error> {
@@ -190,17 +200,29 @@ fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) 
     }
     let (engine, _) = catalog.engine(&q.engine)?;
     let held = Requests::of(tokens("context", q.context, 0.0)?.get().max(1.0), 0.0);
+    let mut on = Deployment { engine, ..r.deployment.clone() };
+    let (asked, longest) = (Asked::by(setting.weights.as_deref()), q.context.max(q.prompt));
+    let standing = support::stand_for(catalog, &on, asked, support::version(&q.engine), longest)?;
+    if let Some(refusal) = &standing.refusal {
+        let expected = "what an engine runs; {rates} board asks for none";
+        refuse_if(must, "rates", format!("\"predicted\" of what no engine runs: {}", refusal.given()), expected)?;
+        return Ok(Source::Board(Some(refusal.why.clone())));
+    }
+    standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
     let kernels = KernelSet::of(catalog)?;
     let mut cuts = Vec::new();
     for layout in layouts(r, &q.degrees)? {
-        let d = ready(&kernels, &Deployment { layout, engine: engine.clone(), ..r.deployment.clone() })?;
+        if !standing.cuts(&layout) {
+            continue;
+        }
+        let d = ready(&kernels, &Deployment { layout, ..on.clone() })?;
         let room = d.room(&held);
         if room >= 1.0 {
             cuts.push((d, room));
         }
     }
     if !cuts.is_empty() {
-        return Ok(Source::Predicted(cuts));
+        return Ok(Source::Predicted(cuts, standing.remarks));
     }
     let expected = "more or larger chips, or narrower weights; {rates} board does not look at memory";
     refuse_if(must, "on", format!("{} does not fit on {}", r.model.name, r.system.name), expected)?;

@@ -263,13 +263,27 @@ fn marks(columns: &[Column], dollars: bool) -> Vec<Mark> {
 }
 
 fn verdict(columns: &[Column], wins: &[Win]) -> Remark {
-    let none: Vec<&str> = columns.iter().filter(|c| c.plan.is_none()).map(|c| c.curve.name.as_str()).collect();
+    let without = || columns.iter().filter(|c| c.plan.is_none());
+    let of = |ids: &'static [&'static str], holds: bool| {
+        let all = without().filter(move |c| ids.contains(&&*c.verdict.says) == holds).map(|c| c.curve.name.as_str());
+        Some(all.collect::<Vec<_>>()).filter(|names| !names.is_empty())
+    };
+    // Who has no plan, by what stands in the way: engine or context, memory, or the limits.
+    let barred = without().filter(|c| c.verdict.says == "not_possible").map(|c| {
+        let why = c.verdict.with.get("why").cloned();
+        why.into_iter().fold(says("side_barred").with("name", &c.curve.name), |said, why| said.with("why", why))
+    });
+    let barred = Some(barred.collect::<Vec<_>>()).filter(|all| !all.is_empty());
+    let because = |said: Remark| {
+        let said = said.with("barred", barred.clone()).with("small", of(&["nothing_fits"], true));
+        said.with("none", of(&["not_possible", "nothing_fits"], false))
+    };
     let main = wins.iter().find(|w| w.measure == Measure::UsdPerMtok).or_else(|| wins.first());
     match (columns.iter().find(|c| c.plan.is_some()), main) {
         (None, _) if columns.iter().all(|c| c.verdict.says == "not_possible") => says("none_runs"),
-        (None, _) => says("none_meets"),
-        (Some(only), _) if none.len() + 1 == columns.len() => {
-            says("only_one").with("name", &only.curve.name).with("verdict", only.verdict.clone()).with("none", none)
+        (None, _) => because(says("none_meets")),
+        (Some(only), _) if without().count() + 1 == columns.len() => {
+            because(says("only_one").with("name", &only.curve.name).with("verdict", only.verdict.clone()))
         }
         (_, Some(w)) => {
             let on = says(if w.too_close { "too_close_to_call" } else { "wins_on" }).with("measure", w.measure.name());
@@ -278,7 +292,7 @@ fn verdict(columns: &[Column], wins: &[Win]) -> Remark {
             let on = on.with("basis", dollars.then(|| price_words(&kinds)));
             let on = on.with("unranked", unranked(kinds.into_iter()).map(|kinds| price_words(&kinds)));
             let on = on.with("name", &w.name).with("next", &w.next).with("by", w.by).with("within", w.within);
-            on.with("run", w.decides.as_ref()).with("none", none)
+            because(on.with("run", w.decides.as_ref()))
         }
         (_, None) => says("nothing_to_compare"),
     }

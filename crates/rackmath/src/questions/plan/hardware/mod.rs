@@ -145,7 +145,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let (workload, limits) = first.map(|w| (w.workload(), w.limits())).unzip();
     let model = first.map_or_else(|| base.setting.model.clone(), |w| w.model().to_owned());
     Ok(Answer {
-        verdict: verdict(&rows, objective, chips),
+        verdict: verdict(&rows, &out, objective, chips),
         figure: frontier::figure(
             &curves,
             says("users_and_cost").with("model", &model),
@@ -275,8 +275,14 @@ fn rows(all: &[Candidate], measure: Measure) -> Vec<Row> {
     all.iter().enumerate().map(row).collect()
 }
 
-fn verdict(rows: &[Row], measure: Measure, chips: u64) -> Remark {
-    let Some(best) = rows.first() else { return says("no_hardware").with("chips", chips) };
+fn verdict(rows: &[Row], out: &[Out], measure: Measure, chips: u64) -> Remark {
+    let Some(best) = rows.first() else {
+        // Limits are to blame only where something would serve without them; else the first that could be asked says why.
+        let asked = || out.iter().map(|o| &o.why).filter(|why| why.says != "no_such_price");
+        let why = asked().next().filter(|_| asked().all(|why| why.says != "limits_not_met"));
+        let said = says(if why.is_some() { "no_hardware_runs" } else { "no_hardware" });
+        return said.with("chips", chips).with("why", why);
+    };
     let close: Vec<&str> = rows.iter().filter(|r| r.too_close).map(|r| r.name.as_str()).collect();
     let kinds: Vec<&str> = rows.iter().map(|r| r.price_basis.as_str()).collect();
     let basis = (measure == Measure::UsdPerMtok).then(|| price_words(&kinds));

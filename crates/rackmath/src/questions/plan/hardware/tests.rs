@@ -88,7 +88,14 @@ fn unknown_hardware_and_impossible_questions() {
     let mut large = request(&["l4", "rtx-4090"]);
     large.plan.setting.model = "deepseek-v3".into();
     let a = answer_on(&catalog, &large, 1).unwrap();
-    assert!(a.rows.is_empty() && a.out.len() == 2 && a.verdict.says == "no_hardware");
+    assert!(a.rows.is_empty() && a.out.len() == 2 && a.verdict.says == "no_hardware_runs");
+    // It is the room that is missing, not the limits; and of a context too long it is the context.
+    let why = |a: &Answer| format!("{:?}", a.verdict.with.get("why"));
+    assert!(why(&a).contains("no_room"), "{:?}", a.verdict);
+    let mut long = request(&["h100", "h200"]);
+    long.plan.isl = Some(500_000.0);
+    let a = answer_on(&catalog, &long, 1).unwrap();
+    assert!(why(&a).contains("context_too_long"), "{:?}", a.verdict);
     let mut wrong = request(&[]);
     wrong.plan.setting.model = "deepsek-v3".into();
     assert!(answer_on(&catalog, &wrong, 1).unwrap_err().to_string().contains("deepseek-v3"));

@@ -190,12 +190,9 @@ fn estimate_and_plan_agree_on_two_pools() {
         if pools.prefill_busy > rackmath_theory::pools::BUSIEST {
             continue;
         }
-        // The balance of the pools ends a hair above one request in flight, which is padded to a graph of two.
-        // So it is above 96, to one of 104.
-        let most = if choice.per_group == 1.0 || choice.per_group == 96.0 { 1e-2 } else { 1e-4 };
         let close = |what: &str, a: f64, b: f64| {
             let far = (a / b - 1.0).abs();
-            assert!(far < most, "{index} {what}: {a} and {b}, {} in a group of {}", choice.per_group, on.layout);
+            assert!(far < 1e-6, "{index} {what}: {a} and {b}, {} in a group of {}", choice.per_group, on.layout);
         };
         close("time per token", served.tpot_ms.value / 1e3, e.tpot);
         close("time to first token", served.ttft_unqueued_ms.unwrap().value / 1e3, e.ttft);

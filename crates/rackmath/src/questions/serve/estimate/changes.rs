@@ -4,10 +4,10 @@ use super::Change;
 use super::met::Met;
 use super::work::{Ask, Case};
 use crate::desk::prelude::*;
+use crate::layout::{in_format, narrower};
 use crate::simulate::{Percentiles, What};
-use crate::support::{self, Asked, Verdict};
+use crate::support::{self, Verdict};
 use rackmath_spec::engine::Assumed;
-use rackmath_spec::model::Formats;
 use rackmath_spec::support::Stored;
 use rackmath_spec::{Brief, Kind, Math};
 use rackmath_theory::deployment::{Deployment, Links};
@@ -84,13 +84,16 @@ pub(super) fn best(
     };
     let today = case.scale.brief(&case.ask.on, &[], false);
     let mut tried: Vec<(bool, f64, Change, Ask)> = Vec::new();
-    for mut idea in ideas(catalog, &case.ask, serving) {
-        // What is not known to run is no remedy, unless what runs today is not known either.
-        let Ok(standing) = support::stand(catalog, &idea.ask.on, Asked::Given, None) else { continue };
-        if standing.verdict > case.standing.verdict.max(Verdict::RunsAs) {
+    for mut idea in ideas(catalog, case, serving) {
+        // What is not known to run is no remedy; only of the same engine, chip and formats as today nothing more is asked.
+        let Ok(standing) = case.stand(&idea.ask.on) else { continue };
+        let (was, on) = (&case.ask.on, &mut idea.ask.on);
+        let same = was.formats == on.formats && was.kv == on.kv && was.engine.id == on.engine.id;
+        let same = same && was.system.chip.id == on.system.chip.id;
+        let enough = if same { case.standing.verdict.max(Verdict::RunsAs) } else { Verdict::RunsAs };
+        if standing.verdict > enough || !standing.cuts(&on.layout) {
             continue;
         }
-        let on = &mut idea.ask.on;
         standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
         let Some(then) = outcome(case, &idea.ask, serving) else { continue };
         let (a, b) = (&case.ask.requests, &idea.ask.requests);
@@ -185,13 +188,14 @@ struct Idea {
 }
 
 /// The menu: one change at a time to the layout, the formats, the load, the engine or the chip.
-fn ideas(catalog: &Catalog, ask: &Ask, serving: &Serving) -> Vec<Idea> {
+fn ideas(catalog: &Catalog, case: &Case, serving: &Serving) -> Vec<Idea> {
+    let ask = &case.ask;
     let mut all = layouts(ask);
     if serving.room < 1.0 {
         let known: Vec<Layout> = all.iter().map(|idea| idea.ask.on.layout).collect();
-        all.extend(room(catalog, ask).into_iter().filter(|idea| !known.contains(&idea.ask.on.layout)));
+        all.extend(room(case).into_iter().filter(|idea| !known.contains(&idea.ask.on.layout)));
     }
-    all.extend(formats(catalog, ask));
+    all.extend(formats(catalog, case));
     all.extend(loads(ask, serving));
     all.extend(engines(catalog, ask));
     all.extend(chip(catalog, ask));
@@ -208,14 +212,11 @@ fn idea(what: Remark, ask: Ask) -> Idea {
 }
 
 /// What makes room where there is none, beyond the menu.
-fn room(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
-    let on = &ask.on;
+fn room(case: &Case) -> Vec<Idea> {
+    let (ask, on) = (&case.ask, &case.ask.on);
     let load = on.load(&ask.requests, on.groups(), on.engine.schedule.chunk);
     // Formats stand in the menu, with a word on their quality.
-    let runs = |next: &Deployment| {
-        next.kv == on.kv
-            && support::stand(catalog, next, Asked::Given, None).is_ok_and(|s| s.verdict <= Verdict::RunsAs)
-    };
+    let runs = |next: &Deployment| next.kv == on.kv && case.runs(next);
     let all = crate::layout::remedies(on, &load, runs).into_iter();
     let narrower = |next: &Deployment| next.formats != on.formats;
     all.filter(|(_, next)| !narrower(next)).map(|(what, next)| idea(what, Ask { on: next, ..ask.clone() })).collect()
@@ -264,14 +265,16 @@ fn layouts(ask: &Ask) -> Vec<Idea> {
     layouts.into_iter().map(other).collect()
 }
 
-fn formats(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
-    let p = &ask.on;
+fn formats(catalog: &Catalog, case: &Case) -> Vec<Idea> {
+    let (ask, p) = (&case.ask, &case.ask.on);
     let now = p.formats.linear.bits().max(p.formats.routed.bits());
     let mut all = Vec::new();
-    for (dtype, math) in [(Dtype::Fp8, Math::Fp8), (Dtype::NvFp4, Math::Fp4)] {
-        if p.system.chip.peak.contains_key(&math) && dtype.bits() < now - 1.0 {
-            let formats = Formats { routed: dtype, linear: dtype, mixer: dtype, ..p.formats };
-            let next = on(ask, Deployment { formats, ..p.clone() });
+    for dtype in narrower(p, |next| case.runs(next)) {
+        // To be faster the chip must multiply it as it is.
+        let narrow = |math: &&Math| matches!(math, Math::Fp8 | Math::Int8 | Math::Fp4);
+        let own = dtype.maths().first().filter(narrow).is_some_and(|math| p.system.chip.peak.contains_key(math));
+        if own && dtype.bits() < now - 1.0 {
+            let next = on(ask, in_format(p, dtype));
             let quality = support::quality(catalog, dtype, Stored::Weights);
             let caution = Some(says("needs_checkpoint").with("quality", quality));
             all.push(Idea { caution, ..idea(says("weights_in").with("format", dtype), next) });

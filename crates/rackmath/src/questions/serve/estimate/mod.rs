@@ -10,7 +10,7 @@ pub mod sweep;
 mod words;
 pub(crate) mod work;
 
-pub(crate) use words::{assumption, breakdown, not_covered};
+pub(crate) use words::{assumption, breakdown};
 
 use crate::desk::evidence::Evidence;
 use crate::desk::prelude::*;

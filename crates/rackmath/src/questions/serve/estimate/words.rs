@@ -19,7 +19,7 @@ use crate::layout;
 use crate::simulate::What;
 use crate::support::Refusal;
 use rackmath_spec::MoeMatch;
-use rackmath_spec::engine::{Engine, Prompts, Version};
+use rackmath_spec::engine::Prompts;
 use rackmath_theory::pass::{Assumption, Limit, Part};
 use rackmath_theory::placement::{self, Fit};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
@@ -282,10 +282,11 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
     let (engine, s) = (&ask.on.engine, &ask.on.engine.schedule);
     let (given, chips) = (&case.request.engine, r.system.n_chips);
     let as_known = |id| says(id).with("name", &engine.name).with("as_of", &engine.as_of);
+    // Of a version that nobody looked at, the standing speaks.
     let version = match case.uncovered {
-        Some(version) => not_covered(engine, version),
-        None if given.contains('@') => as_known("version_taken_as").with("given", given),
-        None => as_known("no_version"),
+        Some(_) => None,
+        None if given.contains('@') => Some(as_known("version_taken_as").with("given", given)),
+        None => Some(as_known("no_version")),
     };
     let pool = p.split.iter().flat_map(|pool| &pool.instance.pass.assumed).filter(|a| !assumed.contains(a));
     let more = (p.split.is_some() && outcome.chips > chips as f64)
@@ -318,11 +319,11 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
         (targets && met.run().is_none()).then(|| says("goodput_all_or_none")),
         Some(r.at_price("price_split")),
     ];
-    let first = [r.in_formats("weights_and_cache"), version];
+    let first = [Some(r.in_formats("weights_and_cache")), version];
     // That weights are expanded is said once, with the engine's reason where the chip could do otherwise.
     let (supported, widened) = (&case.standing.remarks, case.standing.widens());
     let assumed = assumed.iter().chain(pool).filter(|a| !widened || !matches!(a, Assumption::Expanded { .. }));
-    let deployed = first.into_iter().chain(supported.iter().cloned()).chain(assumed.map(assumption));
+    let deployed = first.into_iter().flatten().chain(supported.iter().cloned()).chain(assumed.map(assumption));
     let notes = engine.notes.iter().chain(&r.model.notes).map(Into::into);
     let sent = p.split.is_some().then(|| says("cache_sent_at_end"));
     deployed.chain(sent).chain(more).chain(load.into_iter().flatten()).chain(notes).collect()
@@ -335,12 +336,6 @@ fn simulated(met: &Met) -> Remark {
         Met::Run(p) => says("percentiles_simulated").with("requests", p.requests).with("seed", p.seed),
         Met::Not(why) => says("percentiles_not").with("why", why.clone()),
     }
-}
-
-/// A version that no family of an engine covers.
-pub(crate) fn not_covered(engine: &Engine, version: Version) -> Remark {
-    let said = says("version_not_covered").with("family", &engine.family).with("version", version.to_string());
-    said.with("name", &engine.name)
 }
 
 /// What a pass had to assume.

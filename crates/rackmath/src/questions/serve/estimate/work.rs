@@ -76,9 +76,15 @@ impl<'a> Case<'a> {
         Ok(Self { catalog, request, found, chosen, uncovered, kernels, scale, standing, ask })
     }
 
-    /// Whether the engine is known to run it.
+    /// Whether the engine runs something else than asked for; in the version asked for, where it is the same engine.
+    pub(crate) fn stand(&self, on: &Deployment) -> Result<Standing, Error> {
+        let version = support::version(&self.request.engine).filter(|_| on.engine.id == self.ask.on.engine.id);
+        support::stand(self.catalog, on, Asked::Given, version)
+    }
+
+    /// Whether the engine is known to run it, cut like that.
     pub(crate) fn runs(&self, on: &Deployment) -> bool {
-        support::stand(self.catalog, on, Asked::Given, None).is_ok_and(|s| s.verdict <= Verdict::RunsAs)
+        self.stand(on).is_ok_and(|s| s.verdict <= Verdict::RunsAs && s.cuts(&on.layout))
     }
 
     /// What the answer rests on.

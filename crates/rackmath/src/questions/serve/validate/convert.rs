@@ -1,7 +1,7 @@
 //! From a published row to the question it answers.
 
 use crate::desk::remark::{Remark, says};
-use crate::estimate::not_covered;
+use crate::support::not_covered;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::measurement::{self, Measurement, Origin, Setup, Way};
 use rackmath_spec::validation::{Engine, Load, Metric, Mode, Row, Table};

@@ -3,7 +3,7 @@
 use super::Request;
 use crate::desk::prelude::*;
 use rackmath_spec::run::RunLayout;
-use rackmath_spec::{TrainingFormat, TrainingRun, word};
+use rackmath_spec::{Chip, TrainingFormat, TrainingRun, word};
 use rackmath_theory::pipeline::Schedule;
 use rackmath_theory::train::machine::Machine;
 use rackmath_theory::train::search::Space;
@@ -23,7 +23,8 @@ pub(super) struct Asked {
     pub on: String,
     pub chips: Option<u64>,
     pub stack: Option<String>,
-    pub format: TrainingFormat,
+    /// As given, or as its authors printed.
+    format: Option<TrainingFormat>,
     pub sequence: u64,
     pub global_batch: u64,
     pub tokens: Option<f64>,
@@ -54,11 +55,8 @@ pub(super) struct Fixed {
 
 impl Asked {
     pub(super) fn new(catalog: &Catalog, r: &Request) -> Result<Self, Error> {
-        let run = r.run.as_deref().map(|name| catalog.training_run(name)).transpose()?;
-        let laid = match &run {
-            None => None,
-            Some(run) => Some(run.layout.as_ref().ok_or_else(|| unlaid(catalog, &run.id))?),
-        };
+        let run = r.run.as_deref().map(|name| laid_out(catalog, name)).transpose()?;
+        let laid = run.as_ref().and_then(|run| run.layout.as_ref());
         let own = Fixed::of(r)?;
         let searches = r.search || (laid.is_none() && own.has_no_degrees());
         // A search for the setting of a run is not held to the run's layout.
@@ -70,7 +68,7 @@ impl Asked {
         let name = |own: &Option<String>, run: Option<&String>, usual: &str| {
             own.as_ref().or(run).map_or_else(|| usual.to_owned(), Clone::clone)
         };
-        let format = name(&r.format, laid.map(|l| &l.format), "bf16").parse()?;
+        let format = r.format.as_ref().or(laid.map(|l| &l.format)).map(|word| word.parse()).transpose()?;
         let tokens = run.as_ref().and_then(|run| run.tokens).map(|(low, high)| f64::midpoint(low, high));
         Ok(Self {
             model: name(&r.model, laid.map(|l| &l.model), MODEL),
@@ -88,11 +86,27 @@ impl Asked {
     }
 }
 
-/// That a run's authors did not print how they cut it.
-fn unlaid(catalog: &Catalog, id: &str) -> Error {
-    let laid = catalog.ids(rackmath_spec::Kind::Runs);
-    let laid = laid.filter(|id| catalog.training_run(id).is_ok_and(|run| run.layout.is_some()));
-    Error::value("run", id, format!("a run whose layout was published: {}", laid.collect::<Vec<_>>().join(", ")))
+impl Asked {
+    /// The format of the products on a chip: bf16 unless given, or fp16 where a chip has only that.
+    pub(super) fn format_on(&self, chip: &Chip) -> TrainingFormat {
+        let has = |format: TrainingFormat| chip.peak.contains_key(&format.math());
+        let old = !has(TrainingFormat::Bf16) && has(TrainingFormat::Fp16);
+        self.format.unwrap_or(if old { TrainingFormat::Fp16 } else { TrainingFormat::Bf16 })
+    }
+}
+
+/// A run by name; only those whose layout is known are offered.
+fn laid_out(catalog: &Catalog, name: &str) -> Result<Arc<TrainingRun>, Error> {
+    let known = |id: &&str| catalog.training_run(id).is_ok_and(|run| run.layout.is_some());
+    let laid = || catalog.ids(rackmath_spec::Kind::Runs).filter(known);
+    match catalog.training_run(name) {
+        Ok(run) if run.layout.is_some() => Ok(run),
+        Ok(run) => {
+            let expected = format!("a run whose authors printed one: {}", laid().collect::<Vec<_>>().join(", "));
+            Err(Error::value("run", format!("{}: its authors printed no layout", run.id), expected))
+        }
+        Err(_) => Err(Error::unknown("training run with a layout", name, laid()).at("run")),
+    }
 }
 
 impl Fixed {

@@ -125,7 +125,7 @@ impl Tried<'_> {
     /// Products of 8 bits, where the program keeps their inputs so.
     fn format(&self, cut: Cut) -> Option<ChangeCard> {
         let Setup { system, stack, kernels, network, .. } = self.setup;
-        if !stack.memory.narrow_inputs || self.job.format != TrainingFormat::Bf16 {
+        if !stack.memory.narrow_inputs || !self.job.format.is_wide() {
             return None;
         }
         let machine = Machine::new(system, stack, kernels, network, TrainingFormat::Fp8)?;
