@@ -106,6 +106,11 @@ impl SpecError {
         }
     }
 
+    /// Whether it was found in a file, whose fields are called as they are there.
+    pub fn is_of_file(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// The error in a face's words: how it names a field, and how it says which one to give.
     pub fn shown(&self, name: impl Fn(&str) -> String, give: impl Fn(&str) -> String) -> Shown {
         // A file's own fields have one name, whoever reads it.

@@ -370,5 +370,5 @@ fn no_measurement_beats_memory_or_arithmetic() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Large tables are held against the data sheet where they are predicted (`rackmath::validate`); of the few rows here some come near.
     let (memory, arithmetic) = (most["memory"], most["arithmetic"]);
-    assert!(memory.0 + arithmetic.0 > 30 && memory.1 > 0.1 && arithmetic.1 > 0.5, "{most:?}");
+    assert!(memory.0 + arithmetic.0 > 30 && memory.1 > 0.2 && arithmetic.1 > 0.5, "{most:?}");
 }

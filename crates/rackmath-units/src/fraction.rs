@@ -71,6 +71,7 @@ mod tests {
     #[test]
     fn reads_and_refuses() {
         assert_eq!("90%".parse(), Ok(Fraction::new(0.9)));
+        assert_eq!("99.99%".parse(), Ok(Fraction::new(0.9999)));
         assert_eq!("0.25".parse::<Fraction>().unwrap().to_string(), "25.0%");
         for bad in ["1.2", "-0.1", "NaN", "", "120%", "half"] {
             assert!(bad.parse::<Fraction>().is_err(), "{bad}");

@@ -139,8 +139,9 @@ impl Page {
     }
 
     fn finish(&mut self, table: &Table) {
-        let lines = table.to_string().lines().map(|l| format!(" {}\n", l.trim_end())).collect::<String>();
-        self.text.push_str(&lines);
+        for line in table.to_string().lines() {
+            let _ = writeln!(self.text, " {}", line.trim_end());
+        }
     }
 
     pub fn draw(&mut self, figure: &Figure) {
