@@ -64,7 +64,9 @@ fn flagged(text: &str, fields: &[Field]) -> String {
     let mut out = String::new();
     for part in text.split_inclusive(|c: char| !inside(c)) {
         let name = part.trim_end_matches(|c: char| !inside(c));
-        let known = (name.contains('_') && !name.starts_with('-')).then(|| find(name, fields)).flatten();
+        // What stands in quotes is to be written as it is.
+        let ours = name.contains('_') && !name.starts_with('-') && !out.ends_with(['"', '`']);
+        let known = ours.then(|| find(name, fields)).flatten();
         match known {
             Some(f) => out.extend(["--", &f.flag, &part[name.len()..]]),
             None => out.push_str(part),
@@ -87,6 +89,7 @@ fn word(path: &str) -> &str {
 mod tests {
     use super::*;
     use rackmath::ask::{Question, Terms};
+    use rackmath_units::{Cancel, Effort};
     use serde_json::{Value, json};
 
     /// Every number of every question, far too large and below zero: what is refused is named as it was typed.
@@ -106,7 +109,7 @@ mod tests {
                         &mut v[*name]
                     });
                     inner[*last] = wrong.clone();
-                    let Err(error) = question.answer(&catalog, as_object(&request), &Terms::default()) else {
+                    let Err(error) = question.answer(&catalog, as_object(&request), &soon_over()) else {
                         continue;
                     };
                     if error.given().is_none_or(|(path, _)| !path.ends_with(last)) {
@@ -127,6 +130,11 @@ mod tests {
             }
         }
         assert!(refused > 100, "{refused}");
+    }
+
+    /// What is refused is refused before there is anything to search: long work is not wanted.
+    fn soon_over() -> Terms {
+        Terms { effort: Effort { cancel: Cancel::after(0), ..Effort::default() }, ..Terms::default() }
     }
 
     fn as_object(value: &Value) -> serde_json::Map<String, Value> {

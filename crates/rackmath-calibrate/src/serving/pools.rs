@@ -39,7 +39,7 @@ fn both(catalog: &Catalog, names: &Names<'_>, file: &str, row: &Record) -> Resul
     let served = answer.served.ok_or("predicted not to fit")?;
     let mut found = Vec::new();
     for (metric, column, predicted) in
-        [("TPOT", "tpot_ms", served.tpot_ms.value), ("TTFT", "ttft_ms", served.ttft_ms.value)]
+        [("TPOT", "tpot_ms", served.tpot_ms.value), ("TTFT", "ttft_ms", served.ttft_ms.map_or(f64::NAN, |t| t.value))]
     {
         let Some(measured) = row.number(column) else { continue };
         let case = case(catalog, file, &format!("two pools {metric}"), (&setup, &load)).map_err(|e| e.to_string())?;
