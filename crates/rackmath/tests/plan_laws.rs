@@ -63,15 +63,11 @@ fn read_back(part: &Partial) -> Partial {
     serde_json::from_str(&json(part)).unwrap()
 }
 
-/// The best score; less is better, and what cannot be is worst of all.
+/// The best score of the search, by means; less is better, and what cannot be is worst of all.
 fn score(r: &Request) -> f64 {
-    asked(r).plans.first().map_or(f64::INFINITY, |p| match r.objective {
-        Best::Cost => p.usd_per_mtok.value,
-        Best::Chips => p.chips as f64,
-        Best::Energy => p.joules_per_token,
-        Best::Latency => p.e2e_ms.value,
-        _ => -p.throughput_tok_s,
-    })
+    let (space, q) = space(&CATALOG, r, 1).unwrap();
+    let best = search_all(&space, &q, &1.into()).unwrap().top.first().copied();
+    best.map_or(f64::INFINITY, |b| q.objective.score(&b.estimate))
 }
 
 /// Rounding of what is shown.

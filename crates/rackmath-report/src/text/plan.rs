@@ -106,21 +106,27 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     let used = (p.replicas + spare) * p.chips_per_replica;
     let whole = only(p.chips > used, format!("of {} in whole hosts, ", p.chips));
     let number = if spare > 0 { format!("({} + {spare} spare)", p.replicas) } else { p.replicas.to_string() };
-    let replicas = format!("{number} x {} = {used} chips", p.chips_per_replica);
-    line(out, "replicas", &replicas, &format!("{whole}{} scale-up domains", p.domains));
+    let replicas = format!("{number} x {} = {used} chip{}", p.chips_per_replica, plural(used));
+    line(out, "replicas", &replicas, &format!("{whole}{} scale-up domain{}", p.domains, plural(p.domains)));
     if let Some(s) = &p.spare {
         let each = format!("a replica {}, without spares {}", up(s.up), up(s.available_without));
         line(out, "all needed are up", &up(s.available), &each);
     }
-    let load = format!("{} in a group; replicas {} busy", count(p.concurrency_per_group), percent(p.busy.min(1.0)));
-    line(out, "requests in flight", &count(p.concurrency.round()), &load);
+    let most = only(p.sequences > p.concurrency_per_group, format!(", at most {}", count(p.sequences)));
+    let each = count(p.concurrency_per_group.round().max(1.0));
+    let load = format!("{each} in a group{most}; replicas {} busy", percent(p.busy.min(1.0)));
+    line(out, "requests in flight", &count(p.concurrency.round().max(1.0)), &load);
     range(out, "time per output token", p.tpot_ms, ms);
     range(out, "time to first token", p.ttft_ms, ms);
     range(out, "whole request", p.e2e_ms, ms);
     p.percentiles.iter().for_each(|p| percentiles(out, p));
     range(out, "throughput per user", p.tok_s_per_user, tok_s);
-    range(out, "throughput per chip", p.tok_s_per_chip, tok_s);
-    line(out, "throughput", &tok_s(p.throughput_tok_s), "");
+    let each = match p.chips {
+        1 => String::new(),
+        n => format!("{} for each of {n} chips paid", tok_s(p.throughput_tok_s / n as f64)),
+    };
+    line(out, "throughput", &tok_s(p.throughput_tok_s), &each);
+    range(out, "a chip when full", p.tok_s_per_chip, tok_s);
     range(out, "cost", p.usd_per_mtok, mtok);
     line(out, "", &hourly(p.usd_per_hour), "all dollars on output tokens");
     if p.power_kw > 0.0 {
@@ -179,10 +185,10 @@ fn handover(out: &mut Page, p: &Plan) {
 /// What the mean needs, beside the peak.
 fn mean_traffic(out: &mut Page, p: &Plan) {
     let Some(m) = &p.mean_traffic else { return };
-    let chips = format!("{} x {} = {} chips", m.replicas, p.chips_per_replica, m.chips);
+    let chips = format!("{} x {} = {} chip{}", m.replicas, p.chips_per_replica, m.chips, plural(m.chips));
     let rates = format!("for {} instead of {} requests per second", three(m.rate_per_s), three(m.peak_rate_per_s));
     line(out, "at mean traffic", &chips, &rates);
-    let more = format!("{}, {} scale-up domains", watts(m.power_kw * 1e3), m.domains);
+    let more = format!("{}, {} scale-up domain{}", watts(m.power_kw * 1e3), m.domains, plural(m.domains));
     line(out, "", &hourly(m.usd_per_hour), &more);
     line(out, "", &mtok(m.usd_per_mtok_always_on), "of output when the peak's replicas always run");
 }
@@ -209,7 +215,13 @@ pub(super) fn relaxed(r: &Relaxation) -> String {
 
 fn runner_up(p: &Plan) -> String {
     let ([token, first], cost) = ([p.tpot_ms.value, p.ttft_ms.value].map(ms), mtok(p.usd_per_mtok.value));
-    let size = format!("{} ({} x {} chips)", words(&p.deployment), p.replicas, p.chips_per_replica);
+    let size = format!(
+        "{} ({} x {} chip{})",
+        words(&p.deployment),
+        p.replicas,
+        p.chips_per_replica,
+        plural(p.chips_per_replica)
+    );
     format!("{size}: {cost}, {token} a token, first after {first}; {}", words(&p.why))
 }
 

@@ -24,7 +24,9 @@ impl Replica {
         let took = if all.tokens == 0 {
             whole(clock.run(all.decodes, all.context).first)
         } else {
-            clock.mixed(all.decodes, all.context, all.each(), &self.chunks).step
+            // Hosts launch the layers of their stages: no batch is through before it is launched.
+            let mixed = clock.mixed(all.decodes, all.context, all.each(), &self.chunks);
+            mixed.step.max(mixed.host.launch)
         };
         let stages = self.pipe.len() as u64;
         let start = now.max(self.pipe[0]).max(self.engine.decision().loads.start);

@@ -49,6 +49,30 @@ impl<T: StepTimer + ?Sized> StepTimer for &T {
     }
 }
 
+/// A timer each of whose passes takes so many times as long, on the chips and on the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Slower<T> {
+    pub timer: T,
+    pub by: f64,
+}
+
+impl<T: StepTimer> StepTimer for Slower<T> {
+    type Uncovered = T::Uncovered;
+
+    fn time(&self, work: &Work) -> Result<Cost, Self::Uncovered> {
+        let mut slow = Cost::default();
+        slow.plus(&self.timer.time(work)?, self.by);
+        Ok(slow)
+    }
+
+    fn host(&self, work: &Work) -> HostTime {
+        let HostTime { prepare, launch, varies, choose, hand } = self.timer.host(work);
+        let [prepare, launch, varies, choose, hand] =
+            [prepare, launch, varies, choose, hand].map(|t| Seconds::s(t.get() * self.by));
+        HostTime { prepare, launch, varies, choose, hand }
+    }
+}
+
 /// One pass of one attention group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work<'a> {

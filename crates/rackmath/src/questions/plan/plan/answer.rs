@@ -86,6 +86,8 @@ pub struct Plan {
     pub drafts: f64,
     /// Requests in flight in one attention group.
     pub concurrency_per_group: f64,
+    /// Most requests in flight of a group that the engine is started with.
+    pub sequences: f64,
     /// Requests in flight over all replicas.
     pub concurrency: f64,
     /// Time per output token.
@@ -263,7 +265,7 @@ impl Worked {
 
     /// A configuration in full, beside the best.
     pub(super) fn plan_beside(&self, r: &Ranked, best: Option<&Ranked>) -> Plan {
-        let (choice, e) = (self.chosen(r.index), &self.likely(r));
+        let (choice, e) = (self.chosen(r.index), &self.coming_to(self.likely(r)));
         let (row, on, per_group) = (choice.row, choice.row.on(), choice.per_group);
         let s = self.ask.scale.widths(&row.of.ready);
         let (tpot_ms, ttft_ms) = (Range::of(e.tpot * 1e3, s.tpot), Range::of(e.ttft * 1e3, s.ttft));
@@ -288,6 +290,7 @@ impl Worked {
             chunk: row.chunk,
             drafts: row.drafts.0,
             concurrency_per_group: per_group,
+            sequences: per_group,
             concurrency: per_group * on.groups() * choice.instances * e.replicas,
             tpot_ms,
             ttft_ms,
@@ -352,7 +355,6 @@ impl Worked {
 
     fn figure(&self, frontier: &[Point], plans: &[Plan]) -> Figure {
         let points = frontier.iter().rev().map(|p| (p.tok_s_per_user, p.tok_s_per_chip));
-        let mark = |p: &Plan| Mark::at(p.tok_s_per_user.value, p.tok_s_per_chip.value, "recommended");
         let names: Vec<&str> = self.ask.machines.iter().map(|m| m.system.name.as_str()).collect();
         let title = says("users_and_chips").with("model", self.model()).with("on", names);
         let series = (frontier.len() > 1).then(|| Series::new("frontier", Role::Envelope, points));
@@ -417,6 +419,12 @@ impl Worked {
         all.extend(self.ask.model.notes.iter().cloned().map(Remark::from));
         all
     }
+}
+
+/// A plan on the chart: full where its times are those of full replicas, else with what it serves.
+pub(super) fn mark(p: &Plan) -> Mark {
+    let load = if p.percentiles.is_some() { p.busy } else { 1.0 };
+    Mark::at(p.tok_s_per_user.value, p.tok_s_per_chip.value * load, "recommended")
 }
 
 /// Scale-up domains that all replicas fill; those of two machines are not shared.

@@ -177,6 +177,17 @@ impl Worked {
         w.mean_rate.map(|rate| rate * w.peak).or(w.users.map(|_| e.throughput / w.requests.output))
     }
 
+    /// The same deployment, of which no more is served than comes: what is kept free is paid for all the same.
+    pub(super) fn coming_to(&self, e: Estimate) -> Estimate {
+        let Some(rate) = self.ask.workload.mean_rate else { return e };
+        let tokens = rate * self.ask.workload.peak * self.ask.workload.requests.output;
+        if tokens >= e.throughput {
+            return e;
+        }
+        let per = e.throughput / tokens;
+        Estimate { throughput: tokens, usd_per_mtok: e.usd_per_mtok * per, joules: e.joules * per, ..e }
+    }
+
     /// Replicas for mean traffic; none where peak and mean are one.
     pub(super) fn at_mean(&self, r: &Ranked) -> Option<MeanTraffic> {
         let w = &self.ask.workload;

@@ -1,48 +1,98 @@
-//! Limits on percentiles: the best few by the steady state, each with as much head-room as its percentiles need.
+//! Limits that a simulation has to keep: the cheapest deployment that does, and what its users meet.
 //!
-//! The search knows means of full replicas. Under limits on percentiles it only screens: the best few are put on the
-//! simulator's stage, with the requests in flight of the plan and with as many as the engine takes, and get the fewest
-//! replicas, or without a rate the most load, at which all limits hold. They are ranked anew by what they cost then.
+//! The search knows means of full replicas. What is paid for a deployment in so many replicas is known before anybody is
+//! simulated, and more replicas never do worse: so the best few by their means get the fewest replicas at which the limits
+//! hold, and every other deployment that could cost less is put on the simulator's stage once, with as many replicas as cost
+//! less than the best so far. Where it fails it is out with any fewer; where it holds it is the best. Of equal costs that
+//! with the largest margin is taken. Without a rate the same is done with the share of a full load instead of replicas.
+//!
+//! Means exclude only by far: what is [`SLOW`] times over a limit on tokens or [`LATE`] times over one on first tokens, and
+//! what cannot serve the rate when it is full. Assumes: the simulated times fall with less load on each replica.
 
-use super::trial::{Asked, FEWEST, Load, PARTS, asking, name, search};
+use super::trial::{Asked, FEWEST, Load, PARTS, RUNS, asking, name};
 use super::worked::{Choice, Worked};
 use super::{Answer, Plan, prepare::in_order};
 use crate::desk::prelude::*;
 use crate::simulate::{Comes, Percentiles, Stage, Times, What};
-use rackmath_theory::plan::{Bound, Estimate, Question, Ranked, search_all};
+use rackmath_theory::plan::{Bound, Configuration, Estimate, Limits, Objective, Question, Ranked, Traffic, search_all};
 
-/// Plans that are tried, the best first.
+/// Plans that are tried with as many replicas as they take, the best by their means first.
 const PLANS: usize = 5;
-/// Deployments that are looked through for such as can be simulated.
-const LOOKED: usize = 100;
+/// Deployments that are looked through for such as could cost less.
+const LOOKED: usize = 300;
+/// Deployments that are tried because they could cost less, and because they could hold by more at the same cost.
+const TRIED: usize = 48;
+const LEVEL: usize = 8;
+/// Tried at a time: a number of its own, so that the answer does not depend on that of the threads.
+const WAVE: usize = 4;
+/// Over a limit on tokens by so much in the mean, and over one on first tokens, nothing holds.
+const SLOW: f64 = 1.25;
+const LATE: f64 = 2.0;
 /// Limits that replicas cannot help.
 const OTHERS: [Bound; 6] =
     [Bound::Throughput, Bound::Headroom, Bound::UsdPerHour, Bound::UsdPerMtok, Bound::Watts, Bound::Chips];
+const TIMES: [Bound; 3] = [Bound::Ttft, Bound::Tpot, Bound::E2e];
+
+/// A deployment, by one of its configurations, and the most load that its means allow.
+#[derive(Clone, Copy)]
+struct Unit {
+    index: u64,
+    load: Load,
+    full: Estimate,
+}
+
+/// What was met, with so many requests in flight of a group at most.
+struct Met {
+    met: Percentiles,
+    sequences: f64,
+    /// The same at the pessimistic end, where that was asked for.
+    surely: Option<Percentiles>,
+}
 
 /// A plan that holds, and what was met.
 struct Held {
     ranked: Ranked,
-    met: Percentiles,
+    met: Met,
     comes: Comes,
-    /// Share of what the replicas serve that is kept free.
-    free: f64,
     /// Replicas beyond those that the means need; none without a rate, where the load is smaller instead.
     more: Option<u64>,
-    /// Most requests in flight of a group, where more than the plan's do better.
-    sequences: Option<f64>,
 }
 
-/// Why a plan does not: in words.
-type Tried = Result<Held, Remark>;
-/// Plans that cannot be simulated, and why.
-type Skipped = Vec<(u64, Remark)>;
+/// What was tried, and what was not.
+#[derive(Default)]
+struct Log {
+    good: Vec<Held>,
+    /// Deployments that do not hold, and why.
+    bad: Vec<Remark>,
+    /// Why some cannot be simulated, and how many.
+    out: Vec<(Remark, u64)>,
+    tried: u64,
+    /// Deployments that could cost less and were not tried.
+    left: u64,
+}
+
+impl Held {
+    /// The largest share of a limit that is used up.
+    fn used(&self) -> f64 {
+        let met = self.met.surely.as_ref().unwrap_or(&self.met.met);
+        met.times.iter().map(|t| t.over(Times::limited_ms)).fold(0.0, f64::max)
+    }
+}
+
+impl Log {
+    fn leave_out(&mut self, why: Remark) {
+        match self.out.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, n)) => *n += 1,
+            None => self.out.push((why, 1)),
+        }
+    }
+}
 
 impl Worked {
     /// Limits on the first token, on a token and on the whole, with what they are on.
     pub(super) fn time_limits(&self) -> [Option<AtMost>; 3] {
-        let bounds = [Bound::Ttft, Bound::Tpot, Bound::E2e];
         std::array::from_fn(|i| {
-            let mean = self.question.limits.get(bounds[i]).map(|s| AtMost::from(s * 1e3));
+            let mean = self.question.limits.get(TIMES[i]).map(|s| AtMost::from(s * 1e3));
             self.ask.held[i].or(mean)
         })
     }
@@ -51,26 +101,132 @@ impl Worked {
         self.ask.held.iter().any(Option::is_some)
     }
 
-    /// What users meet: of the best plan where it can be told, of all under limits on percentiles, which are ranked anew.
-    pub(super) fn met(&self, mut answer: Answer) -> Result<Answer, Error> {
+    /// What users meet: of the best plan where it can be told, which then has the means of that; of all under limits on
+    /// percentiles, or where the best does not keep its limits on means.
+    pub(crate) fn met(&self, mut answer: Answer) -> Result<Answer, Error> {
         if self.on_percentiles() {
             return self.held(answer);
         }
-        let w = &self.ask.workload;
-        let traffic = w.mean_rate.is_some() || w.users.is_some() || w.varies();
-        let Some(best) = answer.plans.first_mut().filter(|_| traffic) else { return Ok(answer) };
-        let (choice, q) = (self.chosen(best.index), &self.question);
-        let Some(e) = self.space.estimate(best.index, q.output, q.traffic) else { return Ok(answer) };
-        match self.staged_for(&self.ask.simulate, &choice) {
-            Ok(stage) => {
-                let comes = self.load(&choice, &e).comes();
-                let met = stage.run(comes)?;
-                answer.assumptions.push(self.simulated(&met, comes));
-                best.percentiles = Some(met);
+        let Some(best) = answer.plans.first().filter(|_| self.simulates()) else { return Ok(answer) };
+        let (met, comes) = match self.met_by(best)? {
+            Ok(met) => met,
+            Err(why) => {
+                answer.assumptions.push(says("plan_percentiles_not").with("why", why));
+                return Ok(answer);
             }
-            Err(why) => answer.assumptions.push(says("plan_percentiles_not").with("why", why)),
+        };
+        for said in answer.assumptions.iter_mut().filter(|a| a.says == "steady_means") {
+            *said = says("steady_means").with("others", true);
         }
-        Ok(answer)
+        let given = matches!(self.question.traffic, Traffic::Rate(_) | Traffic::Users { .. });
+        if !met.met.hold() && given {
+            return self.kept_by_more(answer);
+        }
+        answer.assumptions.push(self.simulated(&met.met, comes));
+        let over: Vec<Remark> =
+            met.met.times.iter().filter(|t| t.over(Times::limited_ms) > 1.0).filter_map(time).collect();
+        answer.plans[0] = self.with_met(best.clone(), &met, comes);
+        let over = (!over.is_empty()).then(|| says("means_over").with("times", over));
+        Ok(self.marked(answer, over))
+    }
+
+    /// An answer whose best was simulated: its chart and verdict.
+    fn marked(&self, mut answer: Answer, held: Option<Remark>) -> Answer {
+        answer.figure.marks.clear();
+        answer.figure = answer.figure.marked(answer.plans.first().map(super::answer::mark));
+        answer.verdict = self.verdict(&answer.plans, &[]).with("held", held);
+        answer
+    }
+
+    /// Where the best keeps its limits in steady state but not under its traffic: it and those that cost less than it does then
+    /// get as many replicas as they take.
+    fn kept_by_more(&self, mut answer: Answer) -> Result<Answer, Error> {
+        let q = &self.question;
+        let score = |h: &Held| q.objective.score(&h.ranked.estimate);
+        let least = |good: &[Held]| good.iter().map(score).fold(f64::INFINITY, f64::min);
+        let (mut good, mut bad, mut tried): (Vec<Held>, Vec<Remark>, Vec<u64>) = (Vec::new(), Vec::new(), Vec::new());
+        for plan in &answer.plans {
+            let Some(u) = self.unit(plan.index) else { continue };
+            if q.objective.score(&u.full) >= least(&good) || tried.len() >= PLANS {
+                break;
+            }
+            if self.staged_for(&self.ask.simulate, &self.chosen(u.index)).is_err() {
+                continue;
+            }
+            tried.push(plan.index);
+            let found = match self.least(&u, u.load.steps(), true)? {
+                Some((steps, met)) => self.settled(&u, steps, met),
+                None => Err(self.never(&u)?),
+            };
+            match found {
+                Ok(held) => good.push(held),
+                Err(why) => bad.push(says("not_held").with("deployment", self.words(u.index)).with("why", why)),
+            }
+        }
+        answer.shadow_prices.clear();
+        good.sort_by(|a, b| score(a).total_cmp(&score(b)));
+        let Some(best) = good.first() else {
+            answer.verdict = says("nothing_held").with("plans", tried.len());
+            answer.because = bad;
+            answer.plans.clear();
+            answer.figure.marks.clear();
+            return Ok(answer);
+        };
+        // Those that were not tried cost more in steady state already.
+        let mut others: Vec<(f64, Plan)> = good[1..].iter().map(|h| (score(h), self.held_plan(h, best))).collect();
+        for mut plan in answer.plans.drain(..).filter(|p| !tried.contains(&p.index)) {
+            let Some(e) = self.space.estimate(plan.index, q.output, q.traffic) else { continue };
+            let behind = (q.objective.score(&e) - score(best)) / score(best);
+            plan.why = if behind == 0.0 { says("plan_level") } else { says("plan_behind").with("worse", behind.abs()) };
+            others.push((q.objective.score(&e), plan));
+        }
+        others.sort_by(|a, b| a.0.total_cmp(&b.0));
+        answer.plans.push(self.held_plan(best, best));
+        answer.plans.extend(others.into_iter().map(|(_, plan)| plan));
+        answer.assumptions.push(self.simulated(&best.met.met, best.comes));
+        answer.assumptions.extend(bad);
+        let words = held_words(best, &answer.plans[0]);
+        Ok(self.marked(answer, Some(words)))
+    }
+
+    /// Whether there is a traffic of which more can be told than its means.
+    fn simulates(&self) -> bool {
+        let w = &self.ask.workload;
+        w.mean_rate.is_some() || w.users.is_some() || w.varies()
+    }
+
+    /// The same of a single plan, whatever it keeps.
+    pub(crate) fn plan_met(&self, plan: Plan) -> Result<Plan, Error> {
+        if !self.simulates() {
+            return Ok(plan);
+        }
+        Ok(match self.met_by(&plan)? {
+            Ok((met, comes)) => self.with_met(plan, &met, comes),
+            Err(_) => plan,
+        })
+    }
+
+    fn met_by(&self, plan: &Plan) -> Result<Result<(Met, Comes), Remark>, Error> {
+        let (choice, q) = (self.chosen(plan.index), &self.question);
+        let (replicas, rate) = (plan.replicas as f64, plan.throughput_tok_s / q.output);
+        let Some(e) = self.space.replicated(plan.index, q.output, (replicas, rate)) else {
+            return Ok(Err(says("no_room")));
+        };
+        if let Err(why) = self.staged_for(&self.ask.simulate, &choice) {
+            return Ok(Err(why));
+        }
+        let load = self.load(&choice, &e);
+        // As many users as are in flight never wait for a place.
+        let met = if let Load::Closed { .. } = load {
+            self.stage(&self.ask.simulate, &choice)?.run(load.comes()).map(|met| Met {
+                met,
+                sequences: choice.per_group,
+                surely: None,
+            })?
+        } else {
+            self.meets(plan.index, load)?
+        };
+        Ok(Ok((met, load.comes())))
     }
 
     /// What was simulated for percentiles.
@@ -87,178 +243,469 @@ impl Worked {
         if choice.offload().is_some() {
             return Err(says("trial_offload"));
         }
-        let stages = choice.first().on().stages().max(choice.row.on().stages());
-        if stages > 1.0 {
-            return Err(says("trial_stages").with("stages", stages));
-        }
         self.stage(asked, choice).map_err(|e| e.to_string().into())
     }
 
-    /// The best by the means that can be simulated, and those among them that cannot, with the reason.
-    fn screened(&self, plans: &[Plan]) -> Result<(Vec<u64>, Skipped), Error> {
-        let wanted = PLANS.min(self.question.keep);
-        let pick = |all: &mut dyn Iterator<Item = u64>| {
-            let (mut few, mut skipped) = (Vec::new(), Vec::new());
-            while few.len() < wanted
-                && let Some(index) = all.next()
-            {
-                match self.staged_for(&self.ask.simulate, &self.chosen(index)) {
-                    Ok(_) => few.push(index),
-                    Err(why) => skipped.push((index, says("trial_not").with("why", why))),
+    /// The same at a load: with as many requests in flight as memory and engine hold, and where its tokens are too slow then,
+    /// with as many as their mean allows.
+    fn meets(&self, index: u64, load: Load) -> Result<Met, Error> {
+        let (asked, own) = (&self.ask.simulate, self.chosen(index));
+        let most = if self.ask.batch.is_some() { own.per_group } else { own.row.most().max(own.per_group) };
+        let run = |sequences: f64| -> Result<Met, Error> {
+            let choice = Choice { per_group: sequences, ..self.chosen(index) };
+            let stage = self.stage(asked, &choice)?;
+            let surely = match self.pessimism(&choice) {
+                None => None,
+                Some((slower, later)) => {
+                    let mut limits = stage.limits;
+                    // First tokens may come later still than steps are slower.
+                    limits[0] = limits[0].map(|l| AtMost { ms: l.ms / later, ..l });
+                    Some(Stage { slower, limits, ..self.stage(asked, &choice)? }.run(load.comes())?)
                 }
-            }
-            (few, skipped)
+            };
+            // What does not hold at the pessimistic end needs no other run.
+            let met = match &surely {
+                Some(worse) if !worse.hold() => worse.clone(),
+                _ => stage.run(load.comes())?,
+            };
+            Ok(Met { met, sequences, surely })
         };
-        let known = pick(&mut plans.iter().map(|p| p.index));
-        if known.0.len() == wanted || plans.len() < self.question.keep {
-            return Ok(known);
+        let wide = run(most)?;
+        let judged = wide.surely.as_ref().unwrap_or(&wide.met);
+        let slow =
+            [What::Tpot, What::E2e].iter().filter_map(|w| judged.of(*w)).any(|t| t.over(Times::limited_ms) > 1.0);
+        let Some(fewer) = self.narrow(index).filter(|n| *n < most && slow && !wide.met.hold()) else { return Ok(wide) };
+        let narrow = run(fewer)?;
+        Ok(if narrow.met.hold() { narrow } else { wide })
+    }
+
+    /// The most requests in flight of a group at which the mean time per token keeps its limit.
+    fn narrow(&self, index: u64) -> Option<f64> {
+        let (c, q) = (self.space.configuration(index), &self.question);
+        let limit = q.limits.get(Bound::Tpot)?;
+        let keeps = |level: &usize| {
+            let at = self.space.index(&Configuration { level: *level, ..c });
+            self.space.estimate(at, q.output, Traffic::One).is_some_and(|e| e.tpot <= limit)
+        };
+        let level = (0..self.space.levels).rev().find(keeps)?;
+        Some(self.concurrency(&Configuration { level, ..c }))
+    }
+
+    /// Levels of a deployment that exist, with what one replica does there.
+    fn rungs(&self, index: u64) -> impl Iterator<Item = (u64, Estimate)> {
+        let c = self.space.configuration(index);
+        (0..self.space.levels).filter_map(move |level| {
+            let at = self.space.index(&Configuration { level, ..c });
+            Some((at, self.space.estimate(at, self.question.output, Traffic::One)?))
+        })
+    }
+
+    /// A plan with what its users met: times, requests in flight, what it is started with.
+    fn with_met(&self, mut plan: Plan, met: &Met, comes: Comes) -> Plan {
+        let choice = self.chosen(plan.index);
+        let s = self.ask.scale.widths(&choice.row.of.ready);
+        let mean = |what| met.met.of(what).map_or(0.0, |t| t.mean_ms);
+        let [ttft, tpot, e2e] = [What::Ttft, What::Tpot, What::E2e].map(mean);
+        let output = self.ask.requests.output;
+        plan.ttft_ms = Range::of(ttft, s.ttft);
+        plan.tpot_ms = Range::of(tpot, s.tpot);
+        plan.e2e_ms = Range::of(e2e, s.tpot);
+        plan.tok_s_per_user = plan.tpot_ms.inverse().times(1e3);
+        let replicas = plan.replicas as f64;
+        if let Comes::Users { users, think } = comes {
+            // Users who wait longer ask less often: N = X (R + Z).
+            let all = self.ask.workload.users.map_or(users as f64 * replicas, |(all, _)| all);
+            let rate = all / (e2e / 1e3 + think);
+            if let Some(e) = self.space.replicated(plan.index, output, (replicas, rate)) {
+                (plan.throughput_tok_s, plan.joules_per_token) = (e.throughput, e.joules);
+                plan.usd_per_mtok = Range::of(e.usd_per_mtok, s.throughput);
+            }
         }
-        let q = Question { keep: LOOKED, frontier: None, near: false, ..self.question };
-        Ok(pick(&mut search_all(&self.space, &q, &self.effort)?.top.iter().map(|r| r.index)))
+        let rate = plan.throughput_tok_s / output;
+        let full = self.rungs(plan.index).map(|(_, e)| e.rate).fold(0.0, f64::max).max(rate / replicas);
+        plan.busy = rate / (full * replicas);
+        plan.tok_s_per_chip = Range::of(full * output / plan.chips_per_replica as f64, s.throughput);
+        // What is in flight is what comes times how long it stays.
+        plan.concurrency = rate * e2e / 1e3;
+        plan.concurrency_per_group = plan.concurrency / (replicas * choice.instances * choice.row.on().groups());
+        plan.sequences = met.sequences;
+        let started = Choice { per_group: met.sequences, ..choice };
+        plan.launch = self.launch(&started);
+        if plan.handover.is_some()
+            && let Some(e) = self.space.replicated(plan.index, output, (replicas, rate))
+        {
+            let [ttft, tpot, e2e] = [ttft, tpot, e2e].map(|ms| ms / 1e3);
+            plan.handover = self.handover(&started, &Estimate { ttft, tpot, e2e, ..e });
+        }
+        plan.sure = plan.sure.map(|sure| match (&met.surely, self.pessimism(&started)) {
+            (Some(worse), Some((_, later))) => {
+                let at = |what| worse.of(what).map_or(0.0, |t| t.mean_ms);
+                super::Sure { ttft_ms: at(What::Ttft) * later, tpot_ms: at(What::Tpot), e2e_ms: at(What::E2e), ..sure }
+            }
+            _ => sure,
+        });
+        plan.percentiles = Some(met.met.clone());
+        plan
+    }
+
+    /// Limits so wide that only what is far over one in the mean is left out.
+    fn relaxed(&self) -> Limits {
+        let wider = |limits: Limits, (bound, by): (Bound, f64)| limits.with(bound, limits.get(bound).map(|l| l * by));
+        [(Bound::Ttft, LATE), (Bound::Tpot, SLOW), (Bound::E2e, SLOW)].into_iter().fold(self.question.limits, wider)
+    }
+
+    fn unit(&self, index: u64) -> Option<Unit> {
+        let q = &self.question;
+        let full = self.space.estimate(index, q.output, q.traffic)?;
+        let replicas = full.replicas.max(1.0) as u64;
+        let load = match self.coming(&full) {
+            Some(_) => self.load(&self.chosen(index), &full),
+            None => Load::Part { full: full.rate * full.replicas, replicas, parts: PARTS },
+        };
+        Some(Unit { index, load, full })
+    }
+
+    /// The deployment of a configuration with the most load that its relaxed means allow.
+    fn widest(&self, index: u64) -> Option<Unit> {
+        let (c, q, limits) = (self.space.configuration(index), &self.question, self.relaxed());
+        let all = (0..self.space.levels).filter_map(|level| {
+            let index = self.space.index(&Configuration { level, ..c });
+            let estimate = self.space.estimate(index, q.output, q.traffic)?;
+            (limits.broken(&estimate) == 0).then_some(Ranked { index, family: 0, estimate })
+        });
+        self.unit(all.min_by(|a, b| q.order(a, b))?.index)
+    }
+
+    /// What so many steps less load on each replica cost; none where they break a limit that is not on times.
+    fn costs(&self, u: &Unit, steps: u64) -> Option<f64> {
+        let q = &self.question;
+        let e = self.at(u, steps)?;
+        let free = OTHERS.iter().fold(Limits::default(), |all, b| all.with(*b, q.limits.get(*b)));
+        (free.broken(&e) == 0).then(|| q.objective.score(&e))
+    }
+
+    /// A unit with so many steps less load, its times those of the means.
+    fn at(&self, u: &Unit, steps: u64) -> Option<Estimate> {
+        let (replicas, rate) = match u.load.less(steps) {
+            Load::Open { rate, replicas, .. } => (replicas, rate),
+            Load::Part { full, replicas, parts } => (replicas, full * parts as f64 / PARTS as f64),
+            Load::Closed { .. } => return None,
+        };
+        self.space.replicated(u.index, self.question.output, (replicas as f64, rate))
+    }
+
+    /// The most steps that cost no more than so much, or less than it.
+    fn within(&self, u: &Unit, most: f64, or_equal: bool) -> Option<u64> {
+        let fits = |steps: u64| self.costs(u, steps).is_some_and(|c| if or_equal { c <= most } else { c < most });
+        let (mut low, mut high) = (0, u.load.steps());
+        if !fits(0) {
+            return None;
+        }
+        if fits(high) {
+            return Some(high);
+        }
+        while high - low > 1 {
+            let middle = u64::midpoint(low, high);
+            if fits(middle) { low = middle } else { high = middle }
+        }
+        Some(low)
+    }
+
+    /// How much of its limits a unit uses up in the mean at a load.
+    fn likely_use(&self, u: &Unit, steps: u64) -> f64 {
+        let Some(e) = self.at(u, steps) else { return f64::INFINITY };
+        let each = e.throughput / self.question.output / e.replicas;
+        let rungs: Vec<(u64, Estimate)> = self.rungs(u.index).collect();
+        let Some((_, at)) = rungs.iter().find(|(_, e)| e.rate >= each).or(rungs.last()) else { return f64::INFINITY };
+        let over = |b: &Bound| self.question.limits.get(*b).map_or(0.0, |limit| b.amount(at) / limit);
+        TIMES.iter().map(over).fold(each / at.rate, f64::max)
+    }
+
+    /// The fewest steps of less load, up to so many, at which a unit holds; from the first on, or from the last.
+    fn least(&self, u: &Unit, top: u64, from_first: bool) -> Result<Option<(u64, Met)>, Error> {
+        let (mut low, mut best, mut runs) = (None, None, 0);
+        let mut at = if from_first { 0 } else { top };
+        let mut high = top;
+        while runs < RUNS {
+            runs += 1;
+            let met = self.meets(u.index, u.load.less(at))?;
+            let holds = met.met.hold();
+            if holds {
+                (high, best) = (at, Some((at, met)));
+            } else if at == top {
+                return Ok(None);
+            } else {
+                low = Some(at);
+            }
+            at = match low {
+                _ if best.is_none() => top,
+                None if high == 0 => break,
+                None => 0,
+                Some(low) if high - low < 2 => break,
+                Some(low) => u.load.between(low, high),
+            };
+        }
+        Ok(best)
+    }
+
+    /// What is known before anything is simulated: then what could cost less can be told from what could not.
+    fn costs_are_known(&self) -> bool {
+        let rate = matches!(self.question.traffic, Traffic::Rate(_));
+        let users = matches!(self.question.traffic, Traffic::Users { .. });
+        match self.question.objective {
+            Objective::Cost | Objective::Energy => !users,
+            Objective::Chips | Objective::Hourly => true,
+            Objective::Throughput => !rate && !users,
+            Objective::Latency | Objective::Speed => false,
+        }
+    }
+
+    /// Deployments that may hold, by the least that they may cost.
+    fn candidates(&self) -> Result<Vec<(f64, Unit)>, Error> {
+        let q = Question { keep: LOOKED, frontier: None, near: false, limits: self.relaxed(), ..self.question };
+        let mut all: Vec<(f64, Unit)> = Vec::new();
+        for r in search_all(&self.space, &q, &self.effort)?.top {
+            let c = self.space.configuration(r.index);
+            // A family of two pools is kept with its best ratio alone.
+            let ratios = c.split.map_or(0..1, |_| 0..self.space.ratios.len());
+            for ratio in ratios {
+                self.effort.check()?;
+                let split = c.split.map(|(prefill, _)| (prefill, ratio));
+                let unit = self.widest(self.space.index(&Configuration { split, ..c }));
+                all.extend(unit.map(|u| (q.objective.score(&u.full), u)));
+            }
+        }
+        all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.index.cmp(&b.1.index)));
+        Ok(all)
     }
 
     fn held(&self, mut answer: Answer) -> Result<Answer, Error> {
-        // What moving a limit on a mean is worth says nothing of one on a percentile.
+        // What moving a limit on a mean is worth says nothing of one that is simulated.
         answer.shadow_prices.clear();
-        if answer.plans.is_empty() {
+        let mut log = Log::default();
+        self.try_best(&answer.plans, &mut log)?;
+        if self.costs_are_known() && !self.made.rows.is_empty() {
+            self.try_cheaper(&mut log)?;
+        }
+        let Log { mut good, mut bad, out, tried, left } = log;
+        let out = out.into_iter().map(|(why, n)| says("held_left_out").with("plans", n).with("why", why));
+        if tried == 0 && answer.plans.is_empty() {
+            answer.because.extend(out);
             return Ok(answer);
         }
-        let (few, skipped) = self.screened(&answer.plans)?;
-        let left_out = Some(skipped.len()).filter(|n| *n > 0);
-        let not = |(index, why): (u64, Remark)| says("not_held").with("deployment", self.words(index)).with("why", why);
-        let tried = in_order(&few, &self.effort, |index| self.with_headroom(*index))?;
-        let (mut good, mut bad) = (Vec::new(), Vec::new());
-        for (one, index) in tried.into_iter().zip(&few) {
-            match one {
-                Ok(held) => good.push(held),
-                Err(why) => bad.push(not((*index, why))),
+        let score = |h: &Held| self.question.objective.score(&h.ranked.estimate);
+        good.sort_by(|a, b| {
+            let first = score(a).total_cmp(&score(b)).then(a.used().total_cmp(&b.used()));
+            first.then(a.ranked.index.cmp(&b.ranked.index))
+        });
+        let mut families = Vec::new();
+        good.retain(|h| {
+            !families.contains(&h.ranked.family) && {
+                families.push(h.ranked.family);
+                true
             }
+        });
+        good.truncate(self.question.keep);
+        if tried > 0 {
+            answer.assumptions.push(
+                says("held_searched")
+                    .with("tried", tried)
+                    .with("few", (!self.costs_are_known()).then(|| self.ask.objective.to_string()))
+                    .with("left", Some(left).filter(|n| *n > 0))
+                    .with("none", left == 0 && self.costs_are_known())
+                    .with("slow", SLOW)
+                    .with("late", LATE),
+            );
         }
-        bad.extend(skipped.into_iter().take(PLANS).map(not));
-        good.sort_by(|a, b| self.question.order(&a.ranked, &b.ranked));
-        if !few.is_empty() {
-            answer.assumptions.push(says("held_screened").with("plans", few.len()).with("left_out", left_out));
+        if !good.is_empty() {
+            answer.assumptions.retain(|a| a.says != "steady_means");
         }
-        answer.assumptions.extend(good.first().map(|h| self.simulated(&h.met, h.comes)));
+        answer.assumptions.extend(good.first().map(|h| self.simulated(&h.met.met, h.comes)));
         let Some(best) = good.first() else {
-            answer.verdict = match few.len() {
-                0 => says("nothing_tried").with("plans", left_out),
-                n => says("nothing_held").with("plans", n).with("left_out", left_out),
+            let out: Vec<Remark> = out.collect();
+            answer.verdict = match tried {
+                0 => says("nothing_tried").with("plans", answer.plans.len()),
+                n => says("nothing_held").with("plans", n).with("left", Some(left).filter(|n| *n > 0)),
             };
-            answer.because = bad;
+            bad.truncate(PLANS);
+            answer.because = bad.into_iter().chain(out).collect();
             answer.plans.clear();
             answer.figure.marks.clear();
             return Ok(answer);
         };
-        let held = held_words(best);
-        answer.plans = good.iter().map(|h| self.held_plan(h, best)).collect();
-        answer.verdict = self.verdict(&answer.plans, &[]).with("held", held);
-        answer.assumptions.extend(bad);
-        Ok(answer)
+        let first = self.held_plan(best, best);
+        let words = held_words(best, &first);
+        answer.plans = std::iter::once(first).chain(good.iter().skip(1).map(|h| self.held_plan(h, best))).collect();
+        answer.relaxations.clear();
+        answer.because.clear();
+        answer.gaps = crate::sides::gaps(&self.ask.scale, self.question.objective, &answer.plans);
+        answer.assumptions.extend(out);
+        Ok(self.marked(answer, Some(words)))
     }
 
-    fn held_plan(&self, h: &Held, best: &Held) -> Plan {
-        let q = &self.question;
-        let score = |h: &Held| q.objective.score(&h.ranked.estimate);
-        let mut plan = self.plan_beside(&h.ranked, Some(&best.ranked));
-        plan.why = if h.ranked.index == best.ranked.index {
-            if h.more == Some(0) { plan.why } else { says("held_by_percentiles").with("free", h.free) }
-        } else if score(h) == score(best) {
-            says("plan_level")
-        } else {
-            says("plan_behind").with("worse", ((score(h) - score(best)) / score(best)).abs())
+    /// The best by their means that can be simulated, each with as many replicas as it takes.
+    fn try_best(&self, plans: &[Plan], log: &mut Log) -> Result<(), Error> {
+        let wanted = PLANS.min(self.question.keep);
+        let mut few = Vec::new();
+        let mut pick = |all: &mut dyn Iterator<Item = u64>, log: &mut Log| {
+            while few.len() < wanted
+                && let Some(index) = all.next()
+            {
+                match self.staged_for(&self.ask.simulate, &self.chosen(index)) {
+                    Ok(_) => few.extend(self.widest(index)),
+                    Err(why) => log.leave_out(why),
+                }
+            }
+            few.len()
         };
-        if let Some(per_group) = h.sequences {
-            // The engine is started with as many as were simulated.
-            let choice = Choice { per_group, ..self.chosen(h.ranked.index) };
-            plan.launch = self.launch(&choice);
-            plan.handover = plan.handover.and_then(|_| self.handover(&choice, &h.ranked.estimate));
-            plan.concurrency *= per_group / plan.concurrency_per_group;
-            plan.concurrency_per_group = per_group;
+        if pick(&mut plans.iter().map(|p| p.index), log) < wanted && plans.len() >= self.question.keep {
+            let q = Question { keep: LOOKED, frontier: None, near: false, ..self.question };
+            let all = search_all(&self.space, &q, &self.effort)?.top;
+            pick(&mut all.iter().map(|r| r.index).skip(plans.len()), log);
         }
-        plan.percentiles = Some(h.met.clone());
-        plan
+        let tried = in_order(&few, &self.effort, |u| {
+            let Some((steps, met)) = self.least(u, u.load.steps(), true)? else { return Ok(Err(self.never(u)?)) };
+            Ok(self.settled(u, steps, met))
+        })?;
+        for (one, u) in tried.into_iter().zip(&few) {
+            log.tried += 1;
+            match one {
+                Ok(held) => log.good.push(held),
+                Err(why) => log.bad.push(says("not_held").with("deployment", self.words(u.index)).with("why", why)),
+            }
+        }
+        Ok(())
     }
 
-    /// The fewest replicas, or the most load, with which a plan holds.
-    fn with_headroom(&self, index: u64) -> Result<Tried, Error> {
-        let (choice, q) = (self.chosen(index), &self.question);
-        let Some(full) = self.space.estimate(index, q.output, q.traffic) else { return Ok(Err(says("no_room"))) };
-        let narrow = match self.staged_for(&self.ask.simulate, &choice) {
-            Ok(stage) => stage,
-            Err(why) => return Ok(Err(says("trial_not").with("why", why))),
-        };
-        let replicas = full.replicas.max(1.0) as u64;
-        let coming = self.coming(&full);
-        let load = match coming {
-            Some(_) => self.load(&choice, &full),
-            None => Load::Part { full: full.rate * full.replicas, replicas, parts: PARTS },
-        };
-        // A plan takes the fewest requests in flight that do in the mean; bursts may want more.
-        let most = choice.row.most().max(choice.per_group);
-        let wide = (most > choice.per_group && choice.prompts.is_none())
-            .then(|| self.stage(&self.ask.simulate, &Choice { per_group: most, ..self.chosen(index) }))
-            .transpose()?;
-        let mut best: Option<(u64, Percentiles, bool)> = None;
-        let stages = [Some(&narrow), wide.as_ref()];
-        for (stage, is_wide) in stages.into_iter().zip([false, true]).filter_map(|(s, w)| Some((s?, w))) {
-            let now = stage.run(load.comes())?;
-            let found = if now.hold() { Some((0, now)) } else { search(stage, load, Percentiles::hold)?.0 };
-            if let Some((steps, met)) = found.filter(|(steps, _)| best.as_ref().is_none_or(|b| *steps < b.0)) {
-                best = Some((steps, met, is_wide));
+    /// What could cost less than the best that holds, and then what could hold by more at the same cost.
+    fn try_cheaper(&self, log: &mut Log) -> Result<(), Error> {
+        let all = self.candidates()?;
+        let score = |h: &Held| self.question.objective.score(&h.ranked.estimate);
+        for or_equal in [false, true] {
+            let mut least = log.good.iter().map(score).fold(f64::INFINITY, f64::min);
+            if or_equal && least.is_infinite() {
+                return Ok(());
             }
-            if best.as_ref().is_some_and(|b| b.0 == 0) {
-                break;
+            let mut open: Vec<(f64, f64, u64, Unit)> = Vec::new();
+            for (cost, u) in &all {
+                if *cost > least || (!or_equal && *cost >= least) {
+                    break;
+                }
+                if let Some(steps) = self.within(u, least, or_equal) {
+                    open.push((*cost, self.likely_use(u, steps), steps, *u));
+                }
+            }
+            // What means say will hold first: the sooner the best is found, the less is left to try.
+            open.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.total_cmp(&b.0)).then(a.3.index.cmp(&b.3.index)));
+            let mut budget = if or_equal { LEVEL } else { TRIED };
+            let mut open = open.into_iter();
+            while budget > 0 {
+                let mut wave = Vec::new();
+                while wave.len() < WAVE.min(budget)
+                    && let Some((_, _, _, u)) = open.next()
+                {
+                    let Some(steps) = self.within(&u, least, or_equal) else { continue };
+                    match self.staged_for(&self.ask.simulate, &self.chosen(u.index)) {
+                        Ok(_) => wave.push((u, steps)),
+                        Err(why) => log.leave_out(why),
+                    }
+                }
+                if wave.is_empty() {
+                    break;
+                }
+                budget -= wave.len();
+                let tried = in_order(&wave, &self.effort, |(u, steps)| {
+                    // At the same cost more replicas hold by more: the fewest are not looked for.
+                    let found = if or_equal {
+                        let met = self.meets(u.index, u.load.less(*steps))?;
+                        met.met.hold().then_some((*steps, met))
+                    } else {
+                        self.least(u, *steps, false)?
+                    };
+                    Ok(found.map(|(steps, met)| self.settled(u, steps, met)))
+                })?;
+                for held in tried {
+                    log.tried += 1;
+                    log.good.extend(held.and_then(Result::ok));
+                }
+                if !or_equal {
+                    least = log.good.iter().map(score).fold(f64::INFINITY, f64::min);
+                }
+            }
+            if !or_equal {
+                log.left = open.filter(|(_, _, _, u)| self.within(u, least, false).is_some()).count() as u64;
             }
         }
-        let Some((steps, met, is_wide)) = best else { return Ok(Err(never(&narrow, load)?)) };
-        let load = load.less(steps);
-        let mean = |what| met.of(what).map_or(0.0, |t| t.mean_ms / 1e3);
+        Ok(())
+    }
+
+    /// A unit that holds, as a plan: at the level that it is met at.
+    fn settled(&self, u: &Unit, steps: u64, met: Met) -> Result<Held, Remark> {
+        let (q, load) = (&self.question, u.load.less(steps));
+        let mean = |what| met.met.of(what).map_or(0.0, |t| t.mean_ms / 1e3);
         let [ttft, tpot, e2e] = [What::Ttft, What::Tpot, What::E2e].map(mean);
         let (rate, replicas) = match (load, load.comes()) {
             // Users who wait longer ask less often: N = X (R + Z).
-            (Load::Open { replicas, users: Some(u), .. }, _) => (u.all / (e2e + u.think), replicas),
+            (Load::Open { replicas, users: Some(users), .. }, _) => (users.all / (e2e + users.think), replicas),
             (_, Comes::Open { rate, replicas }) => (rate, replicas),
-            _ => return Ok(Err(says("no_room"))),
+            _ => return Err(says("no_room")),
         };
+        let choice = self.chosen(u.index);
+        let inside = rate / replicas as f64 * e2e / (choice.instances * choice.row.on().groups());
+        let off = |index: u64| (self.chosen(index).per_group - inside).abs();
+        let near = self.rungs(u.index).map(|(index, _)| index).min_by(|a, b| off(*a).total_cmp(&off(*b)));
+        let index = near.unwrap_or(u.index);
         let Some(estimate) = self.space.replicated(index, q.output, (replicas as f64, rate)) else {
-            return Ok(Err(says("no_room")));
+            return Err(says("no_room"));
         };
         let estimate = Estimate { ttft, tpot, e2e, ..estimate };
         let broken: Vec<Remark> = super::why::broken(q, &estimate, &OTHERS);
         if !broken.is_empty() {
             let needs = says("held_beyond").with("replicas", replicas).with("chips", estimate.chips);
-            return Ok(Err(needs.with("limits", broken)));
+            return Err(needs.with("limits", broken));
         }
-        let free = match load {
-            Load::Open { users, .. } => Self::kept_free(Load::Open { rate, replicas, users }, &full),
-            other => Self::kept_free(other, &full),
+        let by_means = || {
+            let c = self.space.configuration(u.index);
+            let keeps = |e: &Estimate| TIMES.iter().all(|b| q.limits.get(*b).is_none_or(|limit| b.amount(e) <= limit));
+            let all = (0..self.space.levels).filter_map(|level| {
+                let at = self.space.index(&Configuration { level, ..c });
+                self.space.estimate(at, q.output, q.traffic).filter(keeps)
+            });
+            all.map(|e| e.replicas as u64).min()
         };
+        let more = self.coming(&u.full).and_then(|_| by_means()).map(|n| replicas.saturating_sub(n));
         let ranked = Ranked { index, family: self.space.family(index), estimate };
-        Ok(Ok(Held {
-            ranked,
-            met,
-            comes: load.comes(),
-            free,
-            more: coming.map(|_| steps),
-            sequences: is_wide.then_some(most),
-        }))
+        Ok(Held { ranked, met, comes: load.comes(), more })
+    }
+
+    fn held_plan(&self, h: &Held, best: &Held) -> Plan {
+        let score = |h: &Held| self.question.objective.score(&h.ranked.estimate);
+        let plan = self.plan_beside(&h.ranked, Some(&best.ranked));
+        let mut plan = self.with_met(plan, &h.met, h.comes);
+        plan.why = if h.ranked.index == best.ranked.index {
+            says("held_by_traffic").with("free", h.more.filter(|n| *n > 0).map(|_| 1.0 - plan.busy))
+        } else if score(h) == score(best) {
+            says("held_level")
+        } else {
+            says("plan_behind").with("worse", ((score(h) - score(best)) / score(best)).abs())
+        };
+        plan
+    }
+
+    /// How far off a unit is at the least load tried.
+    fn never(&self, u: &Unit) -> Result<Remark, Error> {
+        let least = u.load.less(u.load.steps());
+        let met = self.meets(u.index, least)?.met;
+        let worst = met.times.iter().max_by(|a, b| a.over(Times::limited_ms).total_cmp(&b.over(Times::limited_ms)));
+        Ok(says("held_never").with("most", 1.0 - 1.0 / FEWEST as f64).with("worst", worst.and_then(time)))
     }
 }
 
 /// What holds, and how much room that takes.
-fn held_words(h: &Held) -> Remark {
-    let times: Vec<Remark> = h.met.times.iter().filter_map(time).collect();
-    let said = says("plan_held").with("times", times).with("free", h.free).with("share", h.met.goodput);
+fn held_words(h: &Held, plan: &Plan) -> Remark {
+    let times: Vec<Remark> = h.met.met.times.iter().filter_map(time).collect();
+    let said = says("plan_held").with("times", times).with("free", 1.0 - plan.busy).with("share", h.met.met.goodput);
     said.with("more", h.more.filter(|n| *n > 0)).with("enough", h.more == Some(0))
-}
-
-/// How far off it is at the least load tried.
-fn never(stage: &Stage, load: Load) -> Result<Remark, Error> {
-    let least = load.less(load.steps());
-    let met = stage.run(least.comes())?;
-    let worst = met.times.iter().max_by(|a, b| a.over(Times::limited_ms).total_cmp(&b.over(Times::limited_ms)));
-    Ok(says("held_never").with("most", 1.0 - 1.0 / FEWEST as f64).with("worst", worst.and_then(time)))
 }
 
 /// A time beside its limit, and what that is on.

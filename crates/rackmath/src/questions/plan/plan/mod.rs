@@ -519,6 +519,11 @@ fn share(field: &'static str, value: f64) -> Result<f64, Error> {
     Fraction::checked(value).map(Fraction::get).ok_or_else(|| Error::value(field, value, "a share from 0 to 1"))
 }
 
+/// A share as it is typed, without the last bits of its quotient.
+fn as_percent(share: f64) -> String {
+    format!("{}%", (share * 1e10).round() / 1e8)
+}
+
 fn positive(field: &'static str, value: f64) -> Result<f64, Error> {
     if value > 0.0 && value <= 1e12 { Ok(value) } else { Err(Error::value(field, value, "above 0, at most 1e12")) }
 }

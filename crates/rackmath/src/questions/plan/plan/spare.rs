@@ -1,6 +1,6 @@
 //! Replicas that stand by: a number of them, or as many as an availability takes.
 
-use super::{Request, positive};
+use super::{Request, as_percent, positive};
 use crate::desk::prelude::*;
 use rackmath_theory::plan::{Estimate, Standby, standby};
 
@@ -69,7 +69,7 @@ impl Asked {
             (None, target) => {
                 let target = target.unwrap_or_default();
                 let sound = (0.5..=0.999_999_9).contains(&target);
-                refuse_if(!sound, "availability", target, "a share from 50% to 99.99999%, such as 99.9%")?;
+                refuse_if(!sound, "availability", as_percent(target), "a share from 50% to 99.99999%, such as 99.9%")?;
                 Standby::Available { target, down }
             }
         };

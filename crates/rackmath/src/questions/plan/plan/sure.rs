@@ -13,8 +13,9 @@
 //! between the ends that were measured. Users of a closed population ask less often when answers take longer, so that for them
 //! throughput is made to fall with the slowest of the times (Little's law).
 
-use super::{Request, Worked, percentiles};
+use super::{Choice, Request, Worked, as_percent};
 use crate::desk::prelude::*;
+use rackmath_spec::evidence::Widths;
 use rackmath_theory::plan::{Estimate, Ranked, Slower, Traffic};
 use rackmath_theory::stats::normal_quantile;
 
@@ -46,18 +47,30 @@ impl Sure {
 
 pub(super) fn asked(r: &Request) -> Result<Option<f64>, Error> {
     let Some(share) = r.sure else { return Ok(None) };
-    refuse_if(!(0.5..=0.999).contains(&share), "sure", share, "a share from 50% to 99.9%, such as 90%")?;
-    let tail = percentiles(r).iter().any(Option::is_some);
-    let expected = "limits on means, such as 30ms: percentiles are simulated as predicted";
-    refuse_if(tail, "sure", share, expected)?;
+    refuse_if(!(0.5..=0.999).contains(&share), "sure", as_percent(share), "a share from 50% to 99.9%, such as 90%")?;
     Ok(Some(share))
 }
 
+/// How many half-widths of the intervals the pessimistic end lies off.
+fn beyond(share: f64) -> f64 {
+    if share == 0.5 { 0.0 } else { normal_quantile(share) / normal_quantile(0.9) }
+}
+
 impl Worked {
+    /// By what factor the steps of a configuration are slower at the pessimistic end, and by which further one first tokens come
+    /// later; none where that was not asked for. Steps so slow that both times per token and throughput are as bad as that.
+    pub(super) fn pessimism(&self, choice: &Choice) -> Option<(f64, f64)> {
+        let scale = beyond(self.ask.sure?);
+        let widths = [choice.row, choice.first()].map(|row| self.ask.scale.widths(&row.of.ready));
+        let worst = |of: fn(&Widths) -> f64| float::exp(widths.iter().map(of).fold(0.0, f64::max) * scale);
+        let slower = worst(|s| s.tpot).max(worst(|s| s.throughput));
+        Some((slower, (worst(|s| s.ttft) / slower).max(1.0)))
+    }
+
     /// The same space at its pessimistic end.
     pub(crate) fn surely(&self, share: f64) -> Self {
         let plain = self.predicted.as_ref().unwrap_or(&self.space).clone();
-        let scale = if share == 0.5 { 0.0 } else { normal_quantile(share) / normal_quantile(0.9) };
+        let scale = beyond(share);
         let users = matches!(self.question.traffic, Traffic::Users { .. });
         let slower = |row: usize| {
             let s = self.ask.scale.widths(&self.made.rows[row].of.ready);

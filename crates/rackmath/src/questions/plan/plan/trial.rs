@@ -4,7 +4,7 @@
 //! of shape n. One replica is simulated, with all its instances and groups.
 
 use super::worked::{Choice, Worked};
-use super::{Request, prepare::Entry, prepare::in_order};
+use super::{Plan, Request, prepare::Entry, prepare::in_order};
 use crate::desk::prelude::*;
 use crate::simulate::{self, Comes, Percentiles, Pool, SEED, Stage, Times, What};
 use rackmath_sim::workload::Length;
@@ -16,7 +16,7 @@ const PLANS: usize = 3;
 const REQUESTS: u64 = 4000;
 const MOST_REQUESTS: u64 = 1_000_000;
 /// Runs in search of the head-room that is needed.
-const RUNS: u64 = 6;
+pub(super) const RUNS: u64 = 6;
 /// The most head-room that is tried: a quarter of the load.
 pub(super) const FEWEST: u64 = 4;
 /// Parts into which a load is cut where it may be as large as it likes.
@@ -155,7 +155,7 @@ impl Load {
     }
 
     /// Steps to half the difference of what two loads leave of this one.
-    fn between(self, low: u64, high: u64) -> u64 {
+    pub(super) fn between(self, low: u64, high: u64) -> u64 {
         let middle = match self {
             Self::Open { replicas, .. } => {
                 let left = |steps: u64| replicas as f64 / (replicas + steps) as f64;
@@ -177,7 +177,7 @@ impl Load {
 }
 
 /// What a run must keep to count as held.
-pub(super) type Holds = fn(&Percentiles) -> bool;
+type Holds = fn(&Percentiles) -> bool;
 
 /// Whether the 99th percentiles keep the limits.
 fn p99_holds(p: &Percentiles) -> bool {
@@ -206,7 +206,7 @@ impl Measured {
 
 /// The least so many steps off a load at which it holds, as far as a few runs can tell, with what was met there; and how many
 /// runs they were.
-pub(super) fn search(stage: &Stage, load: Load, holds: Holds) -> Result<(Option<(u64, Percentiles)>, u64), Error> {
+fn search(stage: &Stage, load: Load, holds: Holds) -> Result<(Option<(u64, Percentiles)>, u64), Error> {
     let (mut low, mut runs, mut found) = (0, 0, None);
     let mut high = load.steps();
     if high == 0 {
@@ -248,8 +248,8 @@ impl Worked {
         if !asked.trials || answer.plans.is_empty() {
             return Ok(answer);
         }
-        let best: Vec<u64> = answer.plans.iter().take(PLANS).map(|p| p.index).collect();
-        let trials = in_order(&best, &self.effort, |index| self.trial(asked, *index))?;
+        let best = &answer.plans[..answer.plans.len().min(PLANS)];
+        let trials = in_order(best, &self.effort, |plan| self.trial(asked, plan))?;
         let fails = |t: &Trial| t.measured.as_ref().is_some_and(|m| !m.p99_holds);
         let holds = |t: &&Trial| t.measured.as_ref().is_some_and(|m| m.p99_holds);
         let other = trials.iter().skip(1).find(holds).filter(|_| fails(&trials[0]));
@@ -257,22 +257,27 @@ impl Worked {
         let verdict = verdict.with("other", other.map(|t| &t.deployment));
         answer.verdict = answer.verdict.with("simulated", verdict);
         let Asked { requests, seed, .. } = *asked;
-        answer.simulated = Some(Simulated { requests, seed, assumptions: self.staged(asked, &best), trials });
+        answer.simulated = Some(Simulated { requests, seed, assumptions: self.staged(asked, best), trials });
         Ok(answer)
     }
 
-    fn trial(&self, asked: &Asked, index: u64) -> Result<Trial, Error> {
-        let (choice, q) = (self.chosen(index), &self.question);
+    /// A plan in its replicas, started as its launch line does.
+    fn trial(&self, asked: &Asked, plan: &Plan) -> Result<Trial, Error> {
+        let (index, q) = (plan.index, &self.question);
+        let choice = Choice { per_group: plan.sequences, ..self.chosen(index) };
         let deployment = self.words(index);
         let not = |why: Remark| {
             let verdict = says("trial_not").with("why", why);
             Ok(Trial { index, deployment: deployment.clone(), verdict, measured: None })
         };
-        let Some(e) = self.space.estimate(index, q.output, q.traffic) else { return not(says("no_room")) };
+        let served = (plan.replicas as f64, plan.throughput_tok_s / q.output);
+        let Some(e) = self.space.replicated(index, q.output, served) else { return not(says("no_room")) };
         let stage = match self.staged_for(asked, &choice) {
             Ok(stage) => stage,
             Err(why) => return not(why),
         };
+        // What it could serve when full is that of all its places.
+        let e = Estimate { rate: plan.tok_s_per_chip.value * e.unit_chips / q.output, ..e };
         let load = self.load(&choice, &e);
         let mut measured = Measured::of(&stage.run(load.comes())?);
         measured.headroom = Self::kept_free(load, &e);
@@ -344,6 +349,7 @@ impl Worked {
             };
             let traffic = simulate::Traffic { isl: w.input.mean, osl: w.output.mean, ..simulate::Traffic::default() };
             let settings = simulate::settings(&simulate::Request { traffic, flags, ..Default::default() }, &ready)?;
+            simulate::staged(on, &settings.clone().into())?;
             let room = f64::from(settings.num_blocks - 1) * f64::from(settings.block_size);
             refuse_if(longest > room, "isl", longest, format!("at most {} tokens in and out", grouped(room)))?;
             let engines = (instances * on.groups()) as usize;
@@ -360,6 +366,7 @@ impl Worked {
         }
         Ok(Stage {
             send,
+            slower: 1.0,
             cached: w.requests.cached,
             lengths,
             longest: (longest as u32).saturating_add(16),
@@ -374,14 +381,14 @@ impl Worked {
     }
 
     /// What the runs assume.
-    fn staged(&self, asked: &Asked, plans: &[u64]) -> Vec<Remark> {
+    fn staged(&self, asked: &Asked, plans: &[Plan]) -> Vec<Remark> {
         let w = &self.ask.workload;
         let coming = match (w.mean_rate, w.users) {
             (Some(rate), _) => says("trial_open").with("rate", rate * w.peak),
             (None, Some((users, think))) => says("trial_people").with("users", users).with("asking", asking(think)),
             (None, None) => says("trial_closed"),
         };
-        let choices: Vec<Choice> = plans.iter().map(|index| self.chosen(*index)).collect();
+        let choices: Vec<Choice> = plans.iter().map(|plan| self.chosen(plan.index)).collect();
         let mut all = vec![
             coming.with("requests", asked.requests).with("seed", asked.seed),
             says(if w.varies() { "trial_drawn" } else { "trial_fixed" }),

@@ -84,13 +84,14 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let effort = &effort.into();
     let (changed, changes) = applied(request)?;
     let was = Worked::new(catalog, &request.plan, effort)?;
-    let old = was.answer()?;
+    let old = was.met(was.answer()?)?;
     let worked = Worked::new(catalog, &changed, effort)?;
-    let new = worked.answer()?;
+    let new = worked.met(worked.answer()?)?;
     let (before, after) = (old.plans.first(), new.plans.first());
     let none = Kept { holds: Holds::No, plan: None, broken: Vec::new() };
     let identity = before.map(|plan| was.identity(plan.index));
-    let kept = identity.as_ref().map_or(none, |identity| worked.kept(identity));
+    let mut kept = identity.as_ref().map_or(none, |identity| worked.kept(identity));
+    kept.plan = kept.plan.map(|plan| worked.plan_met(plan)).transpose()?;
     // Kept, it has the machine of the new question.
     let now = kept.plan.as_ref().map(|plan| worked.identity(plan.index)).or(identity);
     let same = now.zip(after).is_some_and(|(now, after)| now.same(&worked.identity(after.index)));

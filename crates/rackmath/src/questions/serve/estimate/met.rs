@@ -114,6 +114,7 @@ impl Case<'_> {
         Ok(Stage {
             pools,
             send,
+            slower: 1.0,
             cached: r.cached,
             lengths: [Length::Fixed(tokens(r.input)), Length::Fixed(tokens(r.output))],
             longest: tokens(r.input + r.output).saturating_add(16),

@@ -81,7 +81,7 @@ impl Kind {
 }
 
 /// Refuses pipelines that are not simulated.
-fn staged(on: &Deployment, settings: &Settings) -> Result<(), Error> {
+pub(crate) fn staged(on: &Deployment, settings: &Settings) -> Result<(), Error> {
     let plain = match settings {
         Settings::Vllm(s) => s.speculative == 0 && together(on).is_none(),
         Settings::Sglang(_) | Settings::Trtllm(_) => false,

@@ -17,7 +17,7 @@ mod work;
 pub use card::*;
 pub use flags::{CapacityPolicy, ChunkingPolicy, Flags, PrefetchPolicy, SchedulePolicy, Sglang, Trtllm, WritePolicy};
 pub(crate) use flags::{longest, of_vllm as settings, settings as of_engine};
-pub(crate) use fleet::{link, together};
+pub(crate) use fleet::{link, staged, together};
 pub(crate) use stage::{Comes, Pool, SEED, Stage};
 pub use stage::{Percentiles, Times};
 pub use tiers::{OfTier, Tiers, Which};

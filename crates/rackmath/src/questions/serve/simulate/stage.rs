@@ -16,6 +16,7 @@ use rackmath_sim::tally::{Histogram, Keep, Limits, Series, Tally};
 use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Sharing, Source, Traffic};
 use rackmath_sim::{Ns, engine};
 use rackmath_theory::deployment::Ready;
+use rackmath_theory::timer::Slower;
 
 /// Seed of what is drawn, unless given.
 pub(crate) const SEED: u64 = 42;
@@ -121,6 +122,8 @@ pub(crate) struct Stage<'a> {
     pub pools: Vec<Pool>,
     /// Seconds to send a prompt's cache, per token.
     pub send: f64,
+    /// How many times as long everything takes as it is predicted to.
+    pub slower: f64,
     /// Share of each prompt that is found in the cache.
     pub cached: f64,
     /// Of prompts and of answers.
@@ -188,7 +191,10 @@ impl Stage<'_> {
         let (sharing, longest) = (Sharing::default(), self.longest);
         let traffic = Traffic { arrivals, input, output, sharing, requests: warm + requests + inside, seed, longest };
         let mut source = Coming { drawn: Drawn::new(traffic), cached: self.cached, users };
-        let kinds = self.pools.iter().map(|p| (p.settings.clone(), p.engines, Timed::new(&*p.ready.pass)));
+        let kinds = self
+            .pools
+            .iter()
+            .map(|p| (p.settings.clone(), p.engines, Timed::new(Slower { timer: &*p.ready.pass, by: self.slower })));
         let mut cluster = Cluster::mixed(kinds.collect(), Router::RoundRobin, seed, true);
         for (kind, pool) in self.pools.iter().enumerate() {
             if let Some(groups) = together(&pool.ready.deployment) {
@@ -196,7 +202,7 @@ impl Stage<'_> {
             }
         }
         if let [prompts, _] = &*self.pools {
-            let send = self.send;
+            let send = self.send * self.slower;
             let link = Link::new(move |tokens| (f64::from(tokens) * send * 1e9) as Ns);
             cluster = cluster.sending(prompts.engines, link.beside(setup(&prompts.ready.deployment)));
         }

@@ -197,7 +197,7 @@ fn window(said: &str) -> Result<Box<Window>, Error> {
     Ok(Box::new(Window::new((from * 1e9) as u64, (to * 1e9) as u64)))
 }
 
-/// Refuses deployments whose schedule was not compared with the engine's.
+/// Refuses engines whose schedule a plan is not simulated with.
 pub(crate) fn can_run(on: &Deployment) -> Result<(), Error> {
     let family = &on.engine.family;
     refuse_if(
@@ -205,8 +205,7 @@ pub(crate) fn can_run(on: &Deployment) -> Result<(), Error> {
         "engine",
         format!("\"{family}\""),
         "vllm or ideal: plans of other engines are not simulated; ask `simulate` for their schedules",
-    )?;
-    one_stage(on)
+    )
 }
 
 pub(crate) fn one_stage(on: &Deployment) -> Result<(), Error> {
