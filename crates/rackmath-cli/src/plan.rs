@@ -6,7 +6,7 @@ use crate::output::{self, Output, print};
 use crate::rows;
 use clap::ArgMatches;
 use rackmath::ask::{self, Question, Reply};
-use rackmath::plan::{self, Answer, File, MOST_SHARDS, Partial, Plan, Request};
+use rackmath::plan::{self, Answer, File, Handover, MOST_SHARDS, Partial, Plan, Request};
 use rackmath::planfile::PlanFile;
 use rackmath::whatif;
 use rackmath::{Catalog, Error};
@@ -159,31 +159,51 @@ fn handed_over(a: &Asked<'_>, answer: &Answer, plan: impl Fn() -> Result<String,
     if folder.or(manifest).is_none() {
         return Ok(false);
     }
-    let Some(h) = answer.plans.first().and_then(|p| p.handover.as_ref()) else {
+    // Of a fleet every part is started; otherwise the best plan.
+    let parts = if answer.parts.is_empty() { 1 } else { answer.plans.len() };
+    let mut all: Vec<(String, &Handover)> = Vec::new();
+    for (at, plan) in answer.plans.iter().take(parts).enumerate() {
+        let Some(h) = &plan.handover else { continue };
+        let named = answer.parts.iter().find(|part| part.plan == Some(at)).map(|part| part_folder(at, &part.machine));
+        all.push((named.unwrap_or_default(), h));
+    }
+    if all.len() < parts || all.is_empty() {
         return Err(Error::said(format!("nothing to hand over: {}", words(&answer.verdict)))
             .hint("expected a plan for an engine with commands"));
-    };
+    }
     let stdout = |path: &Path| path == Path::new("-");
     if let Some(path) = manifest {
-        let manifest = h.files.iter().find(|f| f.name == "kubernetes.yaml");
-        output::save(path, manifest.map_or("", |f| &f.text).as_bytes())?;
+        let manifests = all.iter().flat_map(|(_, h)| &h.files).filter(|f| f.name == "kubernetes.yaml");
+        let text: Vec<&str> = manifests.map(|f| f.text.as_str()).collect();
+        output::save(path, text.join("---\n").as_bytes())?;
     }
     match folder {
         Some(folder) if stdout(folder) => {
-            for f in &h.files {
-                print(&format!("==> {} <==\n{}\n", f.name, f.text))?;
+            for (part, h) in &all {
+                for f in &h.files {
+                    print(&format!("==> {} <==\n{}\n", Path::new(part).join(&f.name).display(), f.text))?;
+                }
             }
         }
         Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(|e| at(folder, e))?;
-            let own = [File { name: "plan.json".into(), text: plan()? }];
-            for f in h.files.iter().chain(&own) {
-                output::save(&folder.join(&f.name), f.text.as_bytes())?;
+            for (part, h) in &all {
+                std::fs::create_dir_all(folder.join(part)).map_err(|e| at(folder, e))?;
+                for f in &h.files {
+                    output::save(&folder.join(part).join(&f.name), f.text.as_bytes())?;
+                }
             }
+            let own = File { name: "plan.json".into(), text: plan()? };
+            output::save(&folder.join(&own.name), own.text.as_bytes())?;
         }
         None => {}
     }
     Ok([folder, manifest].into_iter().flatten().any(|p| stdout(p)))
+}
+
+/// The folder of a part of a fleet: its place and its machine, as a file may be named.
+fn part_folder(at: usize, machine: &str) -> String {
+    let clean = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    format!("{}-{}", at + 1, machine.chars().map(clean).collect::<String>())
 }
 
 #[derive(Serialize, Deserialize)]

@@ -128,7 +128,7 @@ export const page = {
     else view.node("infeasible", infeasible(plan, other, s, change));
     view.note("space", `${plan.model} on ${plan.systems.join(", ")}: ${plan.workload}. ${count(plan.configurations)} configurations of ${count(plan.layouts_that_fit)} deployments that fit${plan.layouts_that_fit === plan.layouts ? "" : ` (of ${count(plan.layouts)})`}; limits: ${plan.limits.join("; ")}.`);
     if (best) {
-      view.node("card", card(best));
+      view.node("card", plan.parts?.length ? fleet(plan) : card(best));
       this.numbers(view, best);
       view.evidence("evidence", best?.evidence);
       if (plan.simulated) this.simulated(view, plan.simulated);
@@ -329,21 +329,30 @@ function line(s) {
 const named = (p) => (p.replicas === 1 ? p.deployment : p.deployment.includes(" x ") ? `${p.replicas} x (${p.deployment})` : `${p.replicas} x ${p.deployment}`);
 const plain = (why) => `${why.charAt(0).toUpperCase()}${why.slice(1)}.`;
 
+/** A fleet of unlike machines: each part with its share of the traffic, and its own deployment. */
+function fleet(plan) {
+  return el("div", { class: "plan-fleet" }, plan.parts.map((part) => {
+    const own = part.plan === null || part.plan === undefined ? null : plan.plans[part.plan];
+    const share = `${part.machine}: ${percent(part.share)} of the traffic, ${digits(part.rate_per_s)} of at most ${digits(part.most_per_s)} requests per second`;
+    return own ? card(own, share) : el("section", { class: "plan-card", "aria-label": `Part ${part.machine}` }, el("p", { class: "plan-kicker" }, share), el("p", {}, plain(part.why)));
+  }));
+}
+
 /** The plan that is recommended, with the commands that start it. */
-function card(best) {
+function card(best, kicker = "Recommended") {
   const pool = best.prefill;
   const of = pool
     ? `${pool.instances} x ${pool.layout} for prompts and ${pool.decode_instances} x ${best.layout} for answers, ${best.chips_per_replica} chips`
     : `${best.layout}, ${best.chips_per_replica} chip${best.chips_per_replica === 1 ? "" : "s"}`;
-  return el("section", { class: "plan-card", "aria-label": "Recommended deployment" },
-    el("p", { class: "plan-kicker" }, "Recommended"),
+  return el("section", { class: "plan-card", "aria-label": kicker === "Recommended" ? "Recommended deployment" : kicker },
+    el("p", { class: "plan-kicker" }, kicker),
     el("h2", {}, named(best)),
     el("dl", { class: "plan-facts" }, [
       ["Machine", `${best.chips} chips of ${best.system}, ${best.domains} scale-up domain${best.domains === 1 ? "" : "s"}`],
       ["A replica", of],
       ["Engine", `${best.engine}, up to ${count(best.chunk)} tokens in a pass${best.drafts > 0 ? `, ${digits(best.drafts, 1)} drafts` : ""}`],
       ["Formats", `weights ${best.weights}, KV cache ${best.kv}`],
-      ["Load", `${count(best.concurrency_per_group)} requests in flight per group; ${percent(best.headroom)} of the cache memory free`],
+      ["Load", `${count(Math.max(1, Math.round(best.concurrency_per_group)))} requests in flight per group${best.sequences > best.concurrency_per_group ? `, at most ${count(best.sequences)}` : ""}; ${percent(best.headroom)} of the cache memory free`],
       ["Limited by", best.bound_by],
       ["Held by", best.why.replace(/^held by /, "")],
     ].map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text)))),

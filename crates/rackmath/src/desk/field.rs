@@ -127,9 +127,9 @@ impl PartialEq for Quantity {
 /// Ends of names that are units, longer ones first: what stands for them in help, an example, how they are read and shown.
 #[rustfmt::skip] // a table
 static QUANTITIES: &[Quantity] = &[
-    quantity("_usd_per_chip_hour", "PRICE", "$2.10/h", |t| read::<DollarRate>(t, 1.0 / 3600.0), per_hour),
+    quantity("_usd_per_chip_hour", "PRICE", "$2.10/h", read_hourly, per_hour),
     quantity("_usd_per_mtok_hour", "PRICE", "$4.50/Mtok-h", |t| read::<HoldPrice>(t, 1e-6 / 3600.0), plain),
-    quantity("_usd_per_hour", "PRICE", "$2.10/h", |t| read::<DollarRate>(t, 1.0 / 3600.0), per_hour),
+    quantity("_usd_per_hour", "PRICE", "$2.10/h", read_hourly, per_hour),
     quantity("_usd_per_mtok", "PRICE", "$0.55/Mtok", |t| read::<DollarsPerToken>(t, 1e-6),
         |x| said(DollarsPerToken::checked(x * 1e-6), x)),
     quantity("_usd_per_kwh", "N", "4k", anything, plain),
@@ -169,6 +169,20 @@ fn said<T: ToString>(made: Option<T>, x: f64) -> String {
 /// Milliseconds.
 pub(super) fn read_ms(text: &str) -> Result<f64, String> {
     read::<Seconds>(text, 1e-3)
+}
+
+/// Dollars per hour; a shell takes a dollar sign for a name, so that the plain number will do.
+fn read_hourly(text: &str) -> Result<f64, String> {
+    let plain = text.trim();
+    let plain = plain.strip_suffix("/h").unwrap_or(plain);
+    plain
+        .strip_prefix('$')
+        .unwrap_or(plain)
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|x| x.is_finite() && *x >= 0.0)
+        .map_or_else(|| read::<DollarRate>(text, 1.0 / 3600.0), Ok)
 }
 
 fn show_ms(x: f64) -> String {

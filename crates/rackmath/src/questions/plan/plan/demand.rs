@@ -129,7 +129,10 @@ impl Workload {
         }
         if self.varies() {
             let varied = says("lengths_vary").with("input_cv", self.input.cv()).with("output_cv", self.output.cv());
-            all.push(varied.with("more", self.requests.spread.context));
+            // Negative where long answers go with short prompts.
+            let more = self.requests.spread.context;
+            let varied = varied.with("more", Some(more).filter(|n| *n >= 0.0));
+            all.push(varied.with("fewer", Some(-more).filter(|n| *n > 0.0)));
         }
         all.extend(self.users.map(|(_, think)| says("users_ask_again").with("think", think)));
         if self.headroom > 0.0 {

@@ -202,7 +202,6 @@ fn parts(catalog: &Catalog, r: &Request) -> Result<Vec<(String, Request)>, Error
         refuse_if(true, "setting.on", format!("\"{on}\" with a limit of {limit}"), expected)?;
     }
     refuse_if(r.simulate, "simulate", "true", "one machine; `rackmath simulate` takes the whole fleet")?;
-    refuse_if(r.handover.is_some(), "handover", "a fleet", "one machine at a time: each part is its own plan")?;
     let names: Vec<&str> = on.split('+').map(str::trim).collect();
     let sound = (2..=MOST).contains(&names.len()) && names.iter().all(|name| !name.is_empty());
     refuse_if(!sound, "setting.on", on, format!("2 to {MOST} machines joined by +, such as 8xh100+8xh200"))?;

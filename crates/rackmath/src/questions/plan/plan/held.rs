@@ -42,7 +42,7 @@ struct Unit {
 }
 
 /// What was met, with so many requests in flight of a group at most.
-struct Met {
+struct Run {
     met: Percentiles,
     sequences: f64,
     /// The same at the pessimistic end, where that was asked for.
@@ -52,7 +52,7 @@ struct Met {
 /// A plan that holds, and what was met.
 struct Held {
     ranked: Ranked,
-    met: Met,
+    met: Run,
     comes: Comes,
     /// Replicas beyond those that the means need; none without a rate, where the load is smaller instead.
     more: Option<u64>,
@@ -164,7 +164,16 @@ impl Worked {
             }
         }
         answer.shadow_prices.clear();
+        let mut log = Log { good, tried: tried.len() as u64, ..Log::default() };
+        if self.costs_are_known() {
+            self.try_cheaper(&mut log, [TRIED / 3, 0])?;
+        }
+        answer.assumptions.push(self.searched(&log));
+        let Log { mut good, .. } = log;
         good.sort_by(|a, b| score(a).total_cmp(&score(b)));
+        let mut families = Vec::new();
+        good.retain(|h| new_in(&mut families, h.ranked.family));
+        good.truncate(q.keep);
         let Some(best) = good.first() else {
             answer.verdict = says("nothing_held").with("plans", tried.len());
             answer.because = bad;
@@ -195,18 +204,25 @@ impl Worked {
         w.mean_rate.is_some() || w.users.is_some() || w.varies()
     }
 
-    /// The same of a single plan, whatever it keeps.
+    /// The same of a single plan: with as many replicas as its limits take, and as it is where none are enough.
     pub(crate) fn plan_met(&self, plan: Plan) -> Result<Plan, Error> {
         if !self.simulates() {
             return Ok(plan);
         }
-        Ok(match self.met_by(&plan)? {
-            Ok((met, comes)) => self.with_met(plan, &met, comes),
-            Err(_) => plan,
-        })
+        let Ok((met, comes)) = self.met_by(&plan)? else { return Ok(plan) };
+        let given = matches!(self.question.traffic, Traffic::Rate(_) | Traffic::Users { .. });
+        if !met.met.hold()
+            && given
+            && let Some(u) = self.unit(plan.index)
+            && let Some((steps, met)) = self.least(&u, u.load.steps(), true)?
+            && let Ok(held) = self.settled(&u, steps, met)
+        {
+            return Ok(self.held_plan(&held, &held));
+        }
+        Ok(self.with_met(plan, &met, comes))
     }
 
-    fn met_by(&self, plan: &Plan) -> Result<Result<(Met, Comes), Remark>, Error> {
+    fn met_by(&self, plan: &Plan) -> Result<Result<(Run, Comes), Remark>, Error> {
         let (choice, q) = (self.chosen(plan.index), &self.question);
         let (replicas, rate) = (plan.replicas as f64, plan.throughput_tok_s / q.output);
         let Some(e) = self.space.replicated(plan.index, q.output, (replicas, rate)) else {
@@ -218,7 +234,7 @@ impl Worked {
         let load = self.load(&choice, &e);
         // As many users as are in flight never wait for a place.
         let met = if let Load::Closed { .. } = load {
-            self.stage(&self.ask.simulate, &choice)?.run(load.comes()).map(|met| Met {
+            self.stage(&self.ask.simulate, &choice)?.run(load.comes()).map(|met| Run {
                 met,
                 sequences: choice.per_group,
                 surely: None,
@@ -248,10 +264,10 @@ impl Worked {
 
     /// The same at a load: with as many requests in flight as memory and engine hold, and where its tokens are too slow then,
     /// with as many as their mean allows.
-    fn meets(&self, index: u64, load: Load) -> Result<Met, Error> {
+    fn meets(&self, index: u64, load: Load) -> Result<Run, Error> {
         let (asked, own) = (&self.ask.simulate, self.chosen(index));
         let most = if self.ask.batch.is_some() { own.per_group } else { own.row.most().max(own.per_group) };
-        let run = |sequences: f64| -> Result<Met, Error> {
+        let run = |sequences: f64| -> Result<Run, Error> {
             let choice = Choice { per_group: sequences, ..self.chosen(index) };
             let stage = self.stage(asked, &choice)?;
             let surely = match self.pessimism(&choice) {
@@ -268,7 +284,7 @@ impl Worked {
                 Some(worse) if !worse.hold() => worse.clone(),
                 _ => stage.run(load.comes())?,
             };
-            Ok(Met { met, sequences, surely })
+            Ok(Run { met, sequences, surely })
         };
         let wide = run(most)?;
         let judged = wide.surely.as_ref().unwrap_or(&wide.met);
@@ -301,7 +317,7 @@ impl Worked {
     }
 
     /// A plan with what its users met: times, requests in flight, what it is started with.
-    fn with_met(&self, mut plan: Plan, met: &Met, comes: Comes) -> Plan {
+    fn with_met(&self, mut plan: Plan, met: &Run, comes: Comes) -> Plan {
         let choice = self.chosen(plan.index);
         let s = self.ask.scale.widths(&choice.row.of.ready);
         let mean = |what| met.met.of(what).map_or(0.0, |t| t.mean_ms);
@@ -422,7 +438,7 @@ impl Worked {
     }
 
     /// The fewest steps of less load, up to so many, at which a unit holds; from the first on, or from the last.
-    fn least(&self, u: &Unit, top: u64, from_first: bool) -> Result<Option<(u64, Met)>, Error> {
+    fn least(&self, u: &Unit, top: u64, from_first: bool) -> Result<Option<(u64, Run)>, Error> {
         let (mut low, mut best, mut runs) = (None, None, 0);
         let mut at = if from_first { 0 } else { top };
         let mut high = top;
@@ -485,8 +501,9 @@ impl Worked {
         let mut log = Log::default();
         self.try_best(&answer.plans, &mut log)?;
         if self.costs_are_known() && !self.made.rows.is_empty() {
-            self.try_cheaper(&mut log)?;
+            self.try_cheaper(&mut log, [TRIED, LEVEL])?;
         }
+        let searched = self.searched(&log);
         let Log { mut good, mut bad, out, tried, left } = log;
         let out = out.into_iter().map(|(why, n)| says("held_left_out").with("plans", n).with("why", why));
         if tried == 0 && answer.plans.is_empty() {
@@ -499,23 +516,10 @@ impl Worked {
             first.then(a.ranked.index.cmp(&b.ranked.index))
         });
         let mut families = Vec::new();
-        good.retain(|h| {
-            !families.contains(&h.ranked.family) && {
-                families.push(h.ranked.family);
-                true
-            }
-        });
+        good.retain(|h| new_in(&mut families, h.ranked.family));
         good.truncate(self.question.keep);
         if tried > 0 {
-            answer.assumptions.push(
-                says("held_searched")
-                    .with("tried", tried)
-                    .with("few", (!self.costs_are_known()).then(|| self.ask.objective.to_string()))
-                    .with("left", Some(left).filter(|n| *n > 0))
-                    .with("none", left == 0 && self.costs_are_known())
-                    .with("slow", SLOW)
-                    .with("late", LATE),
-            );
+            answer.assumptions.push(searched);
         }
         if !good.is_empty() {
             answer.assumptions.retain(|a| a.says != "steady_means");
@@ -541,6 +545,17 @@ impl Worked {
         answer.gaps = crate::sides::gaps(&self.ask.scale, self.question.objective, &answer.plans);
         answer.assumptions.extend(out);
         Ok(self.marked(answer, Some(words)))
+    }
+
+    /// What was tried, and what that leaves open.
+    fn searched(&self, log: &Log) -> Remark {
+        says("held_searched")
+            .with("tried", log.tried)
+            .with("few", (!self.costs_are_known()).then(|| self.ask.objective.to_string()))
+            .with("left", Some(log.left).filter(|n| *n > 0))
+            .with("none", log.left == 0 && self.costs_are_known())
+            .with("slow", SLOW)
+            .with("late", LATE)
     }
 
     /// The best by their means that can be simulated, each with as many replicas as it takes.
@@ -578,7 +593,7 @@ impl Worked {
     }
 
     /// What could cost less than the best that holds, and then what could hold by more at the same cost.
-    fn try_cheaper(&self, log: &mut Log) -> Result<(), Error> {
+    fn try_cheaper(&self, log: &mut Log, [cheaper, level]: [usize; 2]) -> Result<(), Error> {
         let all = self.candidates()?;
         let score = |h: &Held| self.question.objective.score(&h.ranked.estimate);
         for or_equal in [false, true] {
@@ -597,7 +612,7 @@ impl Worked {
             }
             // What means say will hold first: the sooner the best is found, the less is left to try.
             open.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.total_cmp(&b.0)).then(a.3.index.cmp(&b.3.index)));
-            let mut budget = if or_equal { LEVEL } else { TRIED };
+            let mut budget = if or_equal { level } else { cheaper };
             let mut open = open.into_iter();
             while budget > 0 {
                 let mut wave = Vec::new();
@@ -640,7 +655,7 @@ impl Worked {
     }
 
     /// A unit that holds, as a plan: at the level that it is met at.
-    fn settled(&self, u: &Unit, steps: u64, met: Met) -> Result<Held, Remark> {
+    fn settled(&self, u: &Unit, steps: u64, met: Run) -> Result<Held, Remark> {
         let (q, load) = (&self.question, u.load.less(steps));
         let mean = |what| met.met.of(what).map_or(0.0, |t| t.mean_ms / 1e3);
         let [ttft, tpot, e2e] = [What::Ttft, What::Tpot, What::E2e].map(mean);
@@ -699,6 +714,15 @@ impl Worked {
         let worst = met.times.iter().max_by(|a, b| a.over(Times::limited_ms).total_cmp(&b.over(Times::limited_ms)));
         Ok(says("held_never").with("most", 1.0 - 1.0 / FEWEST as f64).with("worst", worst.and_then(time)))
     }
+}
+
+/// Whether a family is met for the first time.
+fn new_in(families: &mut Vec<u64>, family: u64) -> bool {
+    let new = !families.contains(&family);
+    if new {
+        families.push(family);
+    }
+    new
 }
 
 /// What holds, and how much room that takes.

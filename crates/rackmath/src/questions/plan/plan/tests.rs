@@ -212,3 +212,27 @@ fn load_kept_free_is_planned_as_load() {
     assert_eq!((free.deployment, free.replicas, free.chips), (full.deployment, full.replicas, full.chips));
     assert!(free.chips > asked(15.0, None).chips || free.replicas > asked(15.0, None).replicas);
 }
+
+#[test]
+fn every_part_of_a_fleet_is_handed_over() {
+    let r = Request { handover: Some(crate::plan::HandoverRequest::default()), ..request("8xh100+8xh200") };
+    let a = answer_on(&catalog(), &r, 1).unwrap();
+    assert_eq!(a.parts.len(), 2);
+    for part in &a.parts {
+        let plan = &a.plans[part.plan.expect("without a rate all parts are full")];
+        let handed = plan.handover.as_ref().expect("commands of every part");
+        assert!(!handed.commands.is_empty() && !plan.launch.is_empty(), "{}", part.machine);
+    }
+}
+
+#[test]
+fn a_budget_is_dollars_per_hour_with_and_without_its_unit() {
+    let fields = crate::desk::field::of::<Request>();
+    let budget = fields.iter().find(|f| f.flag == "budget").unwrap();
+    for text in ["5", "$5", "5/h", "$5/h", " $5.00/h "] {
+        assert_eq!(budget.parse(text).unwrap().as_f64(), Some(5.0), "{text}");
+    }
+    for text in ["five", "5/d", "-5", "$"] {
+        assert!(budget.parse(text).is_err(), "{text}");
+    }
+}

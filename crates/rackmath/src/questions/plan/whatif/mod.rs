@@ -91,10 +91,14 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let none = Kept { holds: Holds::No, plan: None, broken: Vec::new() };
     let identity = before.map(|plan| was.identity(plan.index));
     let mut kept = identity.as_ref().map_or(none, |identity| worked.kept(identity));
-    kept.plan = kept.plan.map(|plan| worked.plan_met(plan)).transpose()?;
     // Kept, it has the machine of the new question.
     let now = kept.plan.as_ref().map(|plan| worked.identity(plan.index)).or(identity);
     let same = now.zip(after).is_some_and(|(now, after)| now.same(&worked.identity(after.index)));
+    // Under traffic requests in flight are no choice: the same deployment is what the best is.
+    kept.plan = match (kept.plan, after) {
+        (Some(_), Some(after)) if same && after.percentiles.is_some() => Some(after.clone()),
+        (plan, _) => plan.map(|plan| worked.plan_met(plan)).transpose()?,
+    };
     Ok(Answer {
         model: new.model.clone(),
         changes,
