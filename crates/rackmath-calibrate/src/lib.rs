@@ -38,7 +38,7 @@ pub type Tell<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
 
 pub const USAGE: &str = "usage: rackmath-calibrate score all FOLDER [--groups] [--rows FILE] [--against FILE]
        rackmath-calibrate score|fit|transfer network|gemm|attention|moe FOLDER
-       rackmath-calibrate fit mla FOLDER
+       rackmath-calibrate fit mla|power FOLDER
        rackmath-calibrate score|fit serving [ENGINE] FOLDER
        rackmath-calibrate rows serving FOLDER
        rackmath-calibrate score|fit|rows steps FOLDER
@@ -134,6 +134,7 @@ pub fn answer(catalog: &Catalog, words: &[&str], tell: Tell<'_>) -> Option<Resul
         ("transfer", "moe", _) => shown(moe::transfer(catalog, folder)),
         ("score", "serving", _) => shown(serving::score(catalog, folder)),
         ("rows", "serving", _) => serving::carried(catalog, folder),
+        ("fit", "power", _) => serving::fit_power(catalog, folder),
         ("fit", "serving", _) => serving::fit(catalog, folder, None),
         ("score", "steps", _) => shown(steps::score(catalog, folder)),
         ("fit", "steps", _) => steps::fit(catalog, folder),

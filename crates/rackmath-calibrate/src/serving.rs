@@ -10,6 +10,7 @@ mod rows;
 
 pub use cross::{By, leave_out};
 pub(crate) use cross::{fold, overheads, predictions, thinned};
+pub use energy::fit as fit_power;
 pub(crate) use rows::all;
 
 use crate::case::Case;

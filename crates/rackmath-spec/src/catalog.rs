@@ -2,6 +2,7 @@
 
 use crate::command::FlagList;
 use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
+use crate::draw::PowerDraw;
 use crate::engine::Version;
 use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::SCALE_OUT;
@@ -45,11 +46,12 @@ pub enum Kind {
 impl Kind {
     /// What a text is, told by what only such a file has; a model where nothing tells.
     pub fn of(text: &str) -> Self {
-        const SIGNS: [(&str, Kind); 22] = [
+        const SIGNS: [(&str, Kind); 23] = [
             ("elsewhere", Kind::Support),
             ("[[family]]", Kind::Support),
             ("[[format]]", Kind::Support),
             ("[[seen]]", Kind::Support),
+            ("byte_pj", Kind::Support),
             ("source.name", Kind::Validation),
             ("n_chips", Kind::Systems),
             ("[[list]]", Kind::Prices),
@@ -140,6 +142,7 @@ impl Default for Catalog {
             shelf(Kind::Support, "families of chips", &["families"], |id, text, _| file::chip_families(id, text)),
             shelf(Kind::Support, "words on quality", &["quality"], |id, text, _| file::quality_words(id, text)),
             shelf(Kind::Support, "rates of failures", &["failures"], |id, text, _| file::failures(id, text)),
+            shelf(Kind::Support, "what chips draw", &["power"], |id, text, _| file::power_draw(id, text)),
             shelf(Kind::Support, "what an engine supports", &[], |id, text, c| {
                 file::engine_support(id, text, &*c.chip_families()?)
             }),
@@ -352,6 +355,11 @@ impl Catalog {
     /// How often chips fail.
     pub fn failures(&self) -> Result<Arc<Failures>, SpecError> {
         self.get("failures")
+    }
+
+    /// What chips draw while they serve.
+    pub fn power_draw(&self) -> Result<Arc<PowerDraw>, SpecError> {
+        self.get("power")
     }
 
     /// What a family of engines runs on; none where no file says.

@@ -12,6 +12,7 @@ mod cited;
 pub mod command;
 mod date;
 pub mod deduce;
+pub mod draw;
 mod dtype;
 pub mod engine;
 mod error;

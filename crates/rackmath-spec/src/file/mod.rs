@@ -16,6 +16,7 @@ pub(crate) use crate::deduce::{
     read_hosts as hosted_models, read_level as deduce_level, read_policies as deduce_policies,
     read_priors as deduce_priors,
 };
+pub(crate) use crate::draw::read as power_draw;
 pub(crate) use crate::engine::read as engine;
 pub use crate::evidence::read as evidence;
 pub(crate) use crate::kernel_gemm::read as gemm_kernels;

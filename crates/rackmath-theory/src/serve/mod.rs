@@ -5,5 +5,6 @@ pub mod deployment;
 pub mod lengths;
 pub mod measured;
 pub mod pools;
+pub mod power;
 pub mod steady;
 pub mod traffic;

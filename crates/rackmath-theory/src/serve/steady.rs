@@ -158,6 +158,14 @@ impl Steady {
     pub fn step(&self) -> Seconds {
         self.decode.time() * (1.0 - self.prompt_share) + self.mixed.time() * self.prompt_share
     }
+
+    /// The same with what it is made of.
+    pub fn mean_pass(&self) -> Cost {
+        let mut mean = Cost::default();
+        mean.plus(&self.decode, 1.0 - self.prompt_share);
+        mean.plus(&self.mixed, self.prompt_share);
+        mean
+    }
 }
 
 impl<T: StepTimer> Server<'_, T> {

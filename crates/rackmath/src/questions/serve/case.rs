@@ -10,7 +10,8 @@ use rackmath_spec::engine::Engine;
 use rackmath_spec::measurement::{self, Measurement, Metric, Setup, Way};
 use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
 use rackmath_theory::pass::{KernelSet, Work};
-use rackmath_theory::steady::{Load, Requests};
+use rackmath_theory::steady::{Load, Requests, Steady};
+use rackmath_theory::timer::Cost;
 use std::collections::BTreeMap;
 
 /// A prediction beside it.
@@ -100,6 +101,12 @@ impl Bench {
         Ok(value(ours, m, room))
     }
 
+    /// The mean pass under the load of a measurement; none where a single pass or a fixed batch was measured.
+    pub fn mean_pass(&mut self, m: &Measurement) -> Result<Option<Cost>, Error> {
+        let (ours, room) = self.ours(m)?;
+        Ok(settled(ours, m, room).map(|s| s.mean_pass()))
+    }
+
     /// Sequences of a measurement's lengths that fit into one attention group.
     pub fn room(&mut self, m: &Measurement) -> Result<f64, Error> {
         Ok(self.ours(m)?.1)
@@ -155,6 +162,21 @@ fn requests(load: &measurement::Load) -> Requests {
     Requests { cached, drafts, accepted, ..Requests::of(input, output) }
 }
 
+/// The state a deployment settles in under a load of requests; none where a single pass or a fixed batch was measured.
+fn settled(d: &Ready, m: &Measurement, room: f64) -> Option<Steady> {
+    let dp = d.deployment.layout.degrees().dp as f64;
+    let load = match m.load.way {
+        Way::Closed { concurrency, rounds, fixed } => {
+            let burst = if rounds.is_finite() { 1.0 / rounds.max(1.0) } else { 0.0 };
+            Load::Closed { concurrency: (concurrency / dp).max(1.0), clump: clump(rounds), burst, convoy: fixed }
+        }
+        Way::Open { rate } => Load::Open { rate: rate / dp },
+        Way::Full => Load::Full,
+        Way::Static { .. } | Way::DecodeStep { .. } | Way::PrefillStep { .. } => return None,
+    };
+    Some(d.steady(room, &requests(&m.load), load))
+}
+
 /// The metric of a deployment under the measurement's load.
 fn value(d: &Ready, m: &Measurement, room: f64) -> f64 {
     let scale = if m.metric.is_of_system() { d.deployment.system.n_chips as f64 } else { 1.0 };
@@ -166,13 +188,7 @@ fn of_one(d: &Ready, m: &Measurement, room: f64) -> f64 {
     let degrees = d.deployment.layout.degrees();
     let (dp, chips) = (degrees.dp as f64, d.deployment.layout.chips() as f64);
     let requests = requests(&m.load);
-    let load = match m.load.way {
-        Way::Closed { concurrency, rounds, fixed } => {
-            let burst = if rounds.is_finite() { 1.0 / rounds.max(1.0) } else { 0.0 };
-            Load::Closed { concurrency: (concurrency / dp).max(1.0), clump: clump(rounds), burst, convoy: fixed }
-        }
-        Way::Open { rate } => Load::Open { rate: rate / dp },
-        Way::Full => Load::Full,
+    match m.load.way {
         Way::Static { batch } => return fixed_batch(d, m, batch / dp),
         Way::DecodeStep { batch, context } => {
             let work = Work::decode(batch / dp / d.deployment.stages(), context);
@@ -185,8 +201,9 @@ fn of_one(d: &Ready, m: &Measurement, room: f64) -> f64 {
             let time = d.pass.cost(&Work::prefill(batch / dp, tokens - past, past)).time().get();
             return if m.metric.is_input_rate() { batch * tokens / time / chips } else { time * 1e3 };
         }
-    };
-    let s = d.steady(room, &requests, load);
+        Way::Closed { .. } | Way::Open { .. } | Way::Full => {}
+    }
+    let s = settled(d, m, room).expect("a load of requests");
     let times = [(s.ttft + s.queue).as_ms(), s.e2e(&requests).as_ms(), s.tpot.as_ms()];
     chosen(m.metric, times, [s.rate * dp * requests.output / chips, s.rate * dp * requests.input / chips])
 }
