@@ -133,6 +133,11 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
         let per = format!("{} J per output token", three(p.joules_per_token));
         line(out, "power", &watts(p.power_kw * 1e3), &per);
     }
+    if let Some(b) = &p.boards {
+        let known = if b.measured { " at this load" } else { "; generation not measured" };
+        let per = format!("{} J per output token, boards alone{known}", three(b.joules_per_token));
+        line(out, "drawn by a chip", &watts(b.chip_w), &per);
+    }
     mean_traffic(out, p);
     let free = format!("{} of the cache memory free", percent(p.headroom));
     line(out, "formats", &format!("{}, KV {}", p.weights, p.kv), &free);

@@ -13,7 +13,8 @@ use crate::frontier::users_and;
 use crate::simulate::Percentiles;
 use rackmath_theory::layout::domain;
 use rackmath_theory::plan::{Estimate, Objective, Ranked};
-use rackmath_theory::steady::{Load, Requests};
+use rackmath_theory::power::{Busy, drawn};
+use rackmath_theory::steady::{Load, Requests, Steady};
 
 /// What to deploy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -122,6 +123,9 @@ pub struct Plan {
     pub power_kw: f64,
     /// Joules per output token.
     pub joules_per_token: f64,
+    /// What the chips' boards alone draw under this load; of the best, where one pool does everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boards: Option<Boards>,
     /// Dollars per hour.
     pub usd_per_hour: f64,
     /// Whose prices these are: contract, on-demand, spot, an owner's, given; unknown where there is none.
@@ -155,6 +159,17 @@ pub struct Plan {
     pub pretended: Option<Remark>,
     /// What starts and checks it; for the best only, where asked for.
     pub handover: Option<Handover>,
+}
+
+/// Power of the chips' boards while they serve, without host and cooling: it follows how busy memory and arithmetic are.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Boards {
+    /// Watts of one chip.
+    pub chip_w: f64,
+    /// Joules per output token, those of its prompt included.
+    pub joules_per_token: f64,
+    /// Whether chips of this generation were measured.
+    pub measured: bool,
 }
 
 /// Chips for prompts.
@@ -307,6 +322,7 @@ impl Worked {
             domains: domains(&choice, e),
             power_kw: e.watts / 1e3,
             joules_per_token: e.joules,
+            boards: if is_best { self.boards(&choice, e) } else { None },
             usd_per_hour: e.usd_per_hour,
             price_kind: choice.price_kind(),
             usd_per_mtok: Range::of(e.usd_per_mtok, s.throughput),
@@ -330,11 +346,23 @@ impl Worked {
 
     /// The mean step of a configuration, worked out again with all its parts.
     pub(super) fn step(&self, choice: &Choice) -> Breakdown {
+        breakdown(&self.state(choice))
+    }
+
+    fn state(&self, choice: &Choice) -> Steady {
         let row = choice.row;
         let own = self.ask.fetching(row.offload);
         let cached = if choice.prompts.is_some() { 1.0 } else { own.cached };
         let requests = Requests { cached, drafts: row.drafts.0, accepted: row.drafts.1, ..own };
-        breakdown(&row.ready().steady(row.room, &requests, Load::even(choice.per_group)))
+        row.ready().steady(row.room, &requests, Load::even(choice.per_group))
+    }
+
+    fn boards(&self, choice: &Choice, e: &Estimate) -> Option<Boards> {
+        let (chip, draw) = (&choice.row.on().system.chip, &self.ask.draw);
+        let busy = Busy::during(&self.state(choice).mean_pass());
+        let watts = drawn(draw, chip, busy).filter(|_| choice.prompts.is_none())?.get();
+        let joules = watts * e.unit_chips / (e.rate * self.ask.requests.output);
+        Some(Boards { chip_w: watts, joules_per_token: joules, measured: draw.measured(chip).is_some() })
     }
 
     pub(super) fn point(&self, r: &Ranked) -> Point {

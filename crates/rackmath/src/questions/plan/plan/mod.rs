@@ -22,7 +22,7 @@ mod trial;
 mod why;
 mod worked;
 
-pub use answer::{Answer, Plan, Point, PoolPlan, Relaxation, Shadow};
+pub use answer::{Answer, Boards, Plan, Point, PoolPlan, Relaxation, Shadow};
 pub use demand::{Draws, MeanTraffic};
 pub use fleet::PartCard;
 pub use handover::{Command, File, Handover, HandoverRequest};
@@ -46,6 +46,7 @@ use crate::setting::{LAYERED, PriceSource, common_basis, find, formats};
 use crate::support::Standing;
 use offload::Fetch;
 use prepare::Entry;
+use rackmath_spec::draw::PowerDraw;
 use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Model, Scenario, System};
@@ -309,6 +310,7 @@ struct Ask {
     spare: spare::Asked,
     /// What was measured.
     scale: Scale,
+    draw: Arc<PowerDraw>,
 }
 
 /// Answers on so many threads; the answer is the same.
@@ -426,6 +428,7 @@ impl Ask {
             sure: sure::asked(r)?,
             spare: spare::Asked::new(catalog, r)?,
             scale: Scale::of(catalog)?,
+            draw: catalog.power_draw()?,
         };
         ask.standings = prepare::standings(catalog, &ask, r)?;
         Ok(ask)

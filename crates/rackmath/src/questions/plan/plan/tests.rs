@@ -236,3 +236,22 @@ fn a_budget_is_dollars_per_hour_with_and_without_its_unit() {
         assert!(budget.parse(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn boards_draw_more_for_more_requests_and_never_more_than_their_limit() {
+    let c = catalog();
+    for (on, chip) in [("1xh200", "h200"), ("2xa100", "a100-80gb")] {
+        let (chip, draw) = (c.chip(chip).unwrap(), c.power_draw().unwrap());
+        let limit = chip.power.tdp.as_ref().unwrap().value.get();
+        let mut before = draw.standing(&chip) * limit;
+        for batch in [1, 4, 16] {
+            let p = best(&Request { batch: Some(batch), disaggregated: false, ..request(on) }).unwrap();
+            let boards = p.boards.unwrap();
+            assert!(before <= boards.chip_w && boards.chip_w <= limit, "{on} {batch}: {boards:?}");
+            let joules = boards.chip_w / p.tok_s_per_chip.value;
+            assert!((boards.joules_per_token / joules - 1.0).abs() < 1e-9, "{on} {batch}: {boards:?}");
+            assert_eq!(boards.measured, chip.id == "h200");
+            before = boards.chip_w;
+        }
+    }
+}
