@@ -4,7 +4,7 @@
 //! carry over to both; what the equations do with them stands in the theory crate's `pass` and `serving` chapters.
 
 use crate::file::noun::{ms, noun, part, text_or_none, us, within};
-use crate::{Dtype, MoeFormat, SpecError};
+use crate::{Chip, Dtype, MoeFormat, Residual, SpecError};
 use rackmath_units::{Fraction, Seconds};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
@@ -41,6 +41,9 @@ pub struct Engine {
     /// One rule for all its kernels, where none were measured one by one.
     pub plain: Option<Plain>,
     pub overhead: Overhead,
+    /// What it costs on the chips of other makers, where that was measured.
+    #[serde(default)]
+    pub on: Vec<Elsewhere>,
     pub assumed: Assumed,
     #[serde(default)]
     pub notes: Vec<String>,
@@ -64,6 +67,9 @@ pub struct Kernels {
     /// Expert layers: the first rule that matches.
     #[serde(default)]
     pub experts: Vec<ExpertRule>,
+    /// Generations of chips on which experts of four bits meet activations of eight, though other layers compute in 16.
+    #[serde(default)]
+    pub narrow_experts: Vec<String>,
     /// What is known of the scale of activations before a narrow product.
     pub scaling: ActivationScale,
     /// Another decode kernel, once sequences times KV heads fill the cores so many times.
@@ -317,6 +323,23 @@ pub struct Plain {
     pub floor: Seconds,
 }
 
+/// The same engine built for another maker's chips: other libraries, another runtime.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Elsewhere {
+    pub vendor: String,
+    pub overhead: Overhead,
+    pub fit: Residual,
+    pub source: String,
+}
+
+impl Engine {
+    /// What it costs on a chip.
+    pub fn overhead_on(&self, chip: &Chip) -> &Overhead {
+        self.on.iter().find(|e| e.vendor == chip.vendor).map_or(&self.overhead, |e| &e.overhead)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overhead {
@@ -457,21 +480,13 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
             "assumed.source",
         ],
     )?;
-    let (s, o, a) = (&engine.schedule, &engine.overhead, &engine.assumed);
+    let (s, a) = (&engine.schedule, &engine.assumed);
     let mut bounds = vec![
         ("schedule.chunk_tokens", s.chunk, 1.0, 1e9),
         ("schedule.max_sequences", s.sequences, 1.0, 1e9),
         ("schedule.graph_sequences", s.graph, 0.0, 1e9),
         ("schedule.block_tokens", s.block, 1.0, 4096.0),
         ("schedule.prompt_tokens", s.prompt.unwrap_or(1.0), 1.0, 1e9),
-        ("overhead.mixer_kernels", o.mixer_kernels, 0.0, 100.0),
-        ("overhead.ffn_kernels", o.ffn_kernels, 0.0, 100.0),
-        ("overhead.hidden_passes", o.hidden_passes, 0.0, 1e3),
-        ("overhead.inner_passes", o.inner_passes, 0.0, 1e3),
-        ("overhead.small_traffic_divisor", o.small_traffic_divisor, 0.01, 10.0),
-        ("overhead.stretch", o.stretch, 0.5, 10.0),
-        ("overhead.stretch_long", o.stretch_long, 0.5, 10.0),
-        ("overhead.expert_floor", o.expert_floor, 0.0, 10.0),
         ("assumed.sampling_passes", a.sampling_passes, 0.0, 100.0),
         ("assumed.sampling_memory", a.sampling_memory, 0.01, 1.0),
         ("assumed.side_memory", a.side_memory, 0.01, 1.0),
@@ -480,6 +495,22 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
         ("assumed.drafts", a.drafts, 0.0, 64.0),
         ("assumed.acceptance", a.acceptance, 0.0, 1.0),
     ];
+    for o in engine.on.iter().map(|e| &e.overhead).chain([&engine.overhead]) {
+        bounds.extend([
+            ("overhead.mixer_kernels", o.mixer_kernels, 0.0, 100.0),
+            ("overhead.ffn_kernels", o.ffn_kernels, 0.0, 100.0),
+            ("overhead.hidden_passes", o.hidden_passes, 0.0, 1e3),
+            ("overhead.inner_passes", o.inner_passes, 0.0, 1e3),
+            ("overhead.small_traffic_divisor", o.small_traffic_divisor, 0.01, 10.0),
+            ("overhead.stretch", o.stretch, 0.5, 10.0),
+            ("overhead.stretch_long", o.stretch_long, 0.5, 10.0),
+            ("overhead.expert_floor", o.expert_floor, 0.0, 10.0),
+        ]);
+        if let Some((short, long)) = o.expert_stretch {
+            bounds
+                .extend([("overhead.expert_stretch", short, 0.5, 10.0), ("overhead.expert_stretch", long, 0.5, 10.0)]);
+        }
+    }
     if let Some(r) = &engine.reckoning {
         bounds.extend([
             ("reckoning.answer_tokens", r.answer_tokens.into(), 1.0, 1e9),
@@ -504,9 +535,6 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
             ("groups.sync_steps", g.sync_steps as f64, 1.0, 1e6),
             ("groups.waiting_weight", g.waiting_weight as f64, 0.0, 1e6),
         ]);
-    }
-    if let Some((short, long)) = o.expert_stretch {
-        bounds.extend([("overhead.expert_stretch", short, 0.5, 10.0), ("overhead.expert_stretch", long, 0.5, 10.0)]);
     }
     for (gb, tokens) in &s.chunk_by_gb {
         bounds.extend([("schedule.chunk_by_gb", *gb, 1.0, 1e6), ("schedule.chunk_by_gb", *tokens, 1.0, 1e9)]);

@@ -187,7 +187,7 @@ pub struct MoeKernels {
 }
 
 /// NVIDIA's generations in the order of their tensor units, so that the nearest one can stand in.
-const GENERATIONS: [&str; 4] = ["ampere", "ada", "hopper", "blackwell"];
+const GENERATIONS: [&str; 5] = ["ampere", "ada", "blackwell-gddr", "hopper", "blackwell"];
 
 impl MoeKernels {
     pub fn on(&self, family: &str, format: MoeFormat, chip: &Chip) -> Result<MoeFound, SpecError> {

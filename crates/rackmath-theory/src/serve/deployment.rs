@@ -7,7 +7,7 @@ use crate::pass::{KernelSet, Pass};
 use crate::placement::{self, Load};
 use crate::pools::Prompts;
 use crate::steady::{Load as Loaded, Requests, Server, Steady, steady};
-use rackmath_spec::engine::{Admission, Engine};
+use rackmath_spec::engine::{Admission, Engine, Overhead};
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, SpecError, System};
 use rackmath_units::Tokens;
@@ -82,6 +82,11 @@ impl Deployment {
             && self.system.id == other.system.id
     }
 
+    /// What the engine costs on these chips.
+    pub fn overhead(&self) -> &Overhead {
+        self.engine.overhead_on(&self.system.chip)
+    }
+
     /// What memory is asked to hold: `batch` sequences, as the engine admits them, and passes of at most `chunk` tokens.
     pub fn load(&self, requests: &Requests, batch: f64, chunk: f64) -> Load {
         let s = &self.engine.schedule;
@@ -134,7 +139,7 @@ impl Ready {
     }
 
     pub fn server(&self, room: f64) -> Server<'_> {
-        let Engine { schedule, overhead, .. } = &*self.deployment.engine;
+        let (schedule, overhead) = (&self.deployment.engine.schedule, self.deployment.overhead());
         Server { timer: &self.pass, stages: self.deployment.stages(), schedule, overhead, room }
     }
 

@@ -109,7 +109,7 @@ impl Prep<'_> {
     }
 
     fn collective(&self, kind: Collective, bytes: f64, n: u64, times: f64, cost: &mut Cost) {
-        let skew = self.d.engine.overhead.skew.get();
+        let skew = self.d.overhead().skew.get();
         let (latency, transfer) = self.level().map_or((0.0, 0.0), |(level, up)| {
             let time = network::time(kind, Bytes::b(bytes), &Group::within(level, up, n));
             (time.latency.get(), time.transfer.get())

@@ -106,8 +106,8 @@ impl Pass {
             joints: prep.joints(),
             ideal: d.engine.ideal,
             head_every_token: d.engine.kernels.head_every_token,
-            replays: Replays::of(&d.engine, shape.n_layers(), shape.moe_layers()),
-            overhead: d.engine.overhead,
+            replays: Replays::of(&d.engine.schedule, d.overhead(), shape.n_layers(), shape.moe_layers()),
+            overhead: *d.overhead(),
             assumed: prep.assumed,
         })
     }
@@ -189,7 +189,8 @@ impl<'a> Prep<'a> {
     fn find_experts(&mut self) -> Option<()> {
         let (chip, engine) = (&self.d.system.chip, &self.d.engine);
         let generation = self.kernels.moe().generation(chip).to_owned();
-        let wanted = expert_format(self.d.formats.routed, chip.peak.contains_key(&Math::Fp4), &engine.family);
+        let narrow = chip.peak.contains_key(&Math::Fp4) && engine.kernels.narrow_experts.contains(&generation);
+        let wanted = expert_format(self.d.formats.routed, self.d.formats.linear, narrow);
         // Where the arithmetic is missing weights are expanded to 16 bits.
         let fallback = match wanted {
             MoeFormat::NvFp4 | MoeFormat::MxFp4A8 => MoeFormat::MxFp4A16,
@@ -241,7 +242,7 @@ impl<'a> Prep<'a> {
 
     /// Everything of a layer that depends on the rows alone.
     fn add_layer(&self, layer: &Layer, rows: f64, times: f64, cost: &mut Cost) {
-        let o = &self.d.engine.overhead;
+        let o = self.d.overhead();
         let long = stretch((o.stretch, o.stretch_long), rows);
         let before = cost.time().get();
         for matrix in &layer.products {
@@ -294,7 +295,7 @@ impl<'a> Prep<'a> {
             plain.time(flop, bytes, bytes / self.d.formats.routed.width().get())
         } else {
             let mut timing = moe::time(*silicon, &found.kernel, &call);
-            let launches = timing.floor * self.d.engine.overhead.expert_floor;
+            let launches = timing.floor * self.d.overhead().expert_floor;
             timing.time = timing.time.less(timing.floor) + launches;
             timing.floor = launches;
             timing
@@ -309,7 +310,7 @@ impl<'a> Prep<'a> {
         if self.d.engine.ideal {
             return;
         }
-        let o = &self.d.engine.overhead;
+        let o = self.d.overhead();
         let moved = rows * WIDE * values / (o.small_traffic_divisor * self.silicon.bandwidth.get());
         cost.add(Part::Small, Limit::Latency, kernels * o.small.get() * times);
         cost.add(Part::Small, Limit::Memory, moved * times);
@@ -337,20 +338,20 @@ impl<'a> Prep<'a> {
 
     fn head(&self, sequences: f64) -> Cost {
         let mut cost = Cost::default();
-        let (tp, engine) = (self.d.layout.degrees().tp as f64, &self.d.engine);
+        let (tp, engine, overhead) = (self.d.layout.degrees().tp as f64, &self.d.engine, self.d.overhead());
         let dtype = self.d.formats.other;
         for tensor in outer_tensors(self.shape) {
             if tensor.usage == Use::Matrix && matches!(tensor.part, Where::Head | Where::Embedding) {
                 let matrix = Matrix { columns: tensor.d_out as f64 / tp, depth: tensor.d_in as f64, dtype };
                 let multiplier = self.multiplier(dtype);
-                multiplier.add(sequences, &matrix, Part::Head, 1.0, engine.overhead.stretch, &mut cost);
+                multiplier.add(sequences, &matrix, Part::Head, 1.0, overhead.stretch, &mut cost);
             }
         }
         if !engine.ideal {
             let logits = sequences * self.shape.vocab as f64 * 4.0;
             let assumed = &engine.assumed;
             let bandwidth = assumed.sampling_memory * self.silicon.bandwidth.get();
-            cost.add(Part::Head, Limit::Latency, assumed.sampling_passes * engine.overhead.small.get());
+            cost.add(Part::Head, Limit::Latency, assumed.sampling_passes * overhead.small.get());
             cost.add(Part::Head, Limit::Memory, assumed.sampling_passes * logits / bandwidth);
             if tp > 1.0
                 && let Some((level, up)) = self.level()
@@ -377,13 +378,16 @@ fn same_rows(a: &Block, b: &Block) -> bool {
     };
     mixer && a.ffn == b.ffn && a.side == b.side
 }
-fn expert_format(weights: Dtype, has_fp4: bool, family: &str) -> MoeFormat {
+/// Experts of four bits take their activations as the other layers do: in 4 bits where those are, in 8 where those are or
+/// where the engine narrows them for experts alone.
+fn expert_format(weights: Dtype, linear: Dtype, narrow: bool) -> MoeFormat {
     match weights {
         Dtype::Fp32 | Dtype::Bf16 | Dtype::Fp16 => MoeFormat::Bf16,
         Dtype::Fp8 | Dtype::Int8 => MoeFormat::Fp8,
         Dtype::Fp8Block | Dtype::MxFp8 | Dtype::MxFp6 => MoeFormat::Fp8Block,
         Dtype::NvFp4 => MoeFormat::NvFp4,
-        Dtype::Fp4 | Dtype::MxFp4 if has_fp4 && family == "trtllm" => MoeFormat::MxFp4A8,
+        Dtype::Fp4 | Dtype::MxFp4 if linear.bits() < 6.0 => MoeFormat::NvFp4,
+        Dtype::Fp4 | Dtype::MxFp4 if linear.bits() < 12.0 || narrow => MoeFormat::MxFp4A8,
         Dtype::Fp4 | Dtype::MxFp4 => MoeFormat::MxFp4A16,
         Dtype::Int4 | Dtype::Int4G32 | Dtype::Gguf(_) => MoeFormat::Int4A16,
     }

@@ -43,7 +43,7 @@ impl<'a> Prep<'a> {
     }
 
     fn all_reduce(&self, rows: f64, n: u64) -> (f64, f64) {
-        let skew = self.d.engine.overhead.skew.get();
+        let skew = self.d.overhead().skew.get();
         let Some((level, up)) = self.level() else { return (skew, 0.0) };
         let group = Group::within(level, up, n);
         let bytes = Bytes::b(rows * self.shape.hidden as f64 * WIDE);
@@ -71,7 +71,7 @@ impl<'a> Prep<'a> {
     }
 
     fn exchange(&self, moe: &Moe, rows: f64) -> (f64, f64) {
-        let skew = 2.0 * self.d.engine.overhead.skew.get();
+        let skew = 2.0 * self.d.overhead().skew.get();
         let Some((level, up)) = self.level() else { return (skew, 0.0) };
         let d = self.d.layout.degrees();
         let together = domain(&self.d.system).min(self.d.layout.stage_chips());

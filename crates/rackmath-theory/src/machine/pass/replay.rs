@@ -15,7 +15,7 @@
 //! to pass, evenly within a share of itself. Assumes: a layer is launched in the same time whatever it holds. Ignores: padding of passes in which each sequence checks drafts, captured by sequences.
 //! Source: vLLM, design document on CUDA graphs (modes FULL_AND_PIECEWISE and PIECEWISE); times in `catalog/engines`.
 
-use rackmath_spec::engine::{Engine, Replay};
+use rackmath_spec::engine::{Overhead, Replay, Schedule};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Replays {
@@ -28,8 +28,7 @@ pub(super) struct Replays {
 }
 
 impl Replays {
-    pub(super) fn of(engine: &Engine, layers: u64, experts: u64) -> Self {
-        let (s, o) = (&engine.schedule, &engine.overhead);
+    pub(super) fn of(s: &Schedule, o: &Overhead, layers: u64, experts: u64) -> Self {
         let pieces = match s.graph_prompts {
             Replay::Whole => 0.0,
             Replay::Pieces => layers as f64 * o.launch_piece.get(),
@@ -76,7 +75,7 @@ mod tests {
 
     fn replays() -> Replays {
         let (engine, _) = rackmath_catalog::embedded().engine("vllm").unwrap();
-        Replays::of(&engine, 32, 0)
+        Replays::of(&engine.schedule, &engine.overhead, 32, 0)
     }
 
     /// vLLM 0.25 captures 1, 2, 4, 8 to 256 by 8 and 272 to 512 by 16: 51 sizes.
@@ -106,7 +105,7 @@ mod tests {
         assert!(o.launch_piece < o.launch);
         // SGLang launches the experts of a layer apart: 61 layers, 58 of them with experts, are 61 x 0.06 + 58 x 2.2 ms.
         let (sglang, _) = rackmath_catalog::embedded().engine("sglang").unwrap();
-        let launch = Replays::of(&sglang, 61, 58).launch(4096.0, true).0;
+        let launch = Replays::of(&sglang.schedule, &sglang.overhead, 61, 58).launch(4096.0, true).0;
         assert!((launch - (61.0 * 60e-6 + 58.0 * 2200e-6)).abs() < 1e-9, "{launch}");
     }
 }

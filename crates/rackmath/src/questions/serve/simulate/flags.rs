@@ -266,7 +266,7 @@ fn like_vllm(r: &Request, on: &Deployment) -> Result<vllm::Settings, Error> {
         enable_chunked_prefill: !f.no_enable_chunked_prefill,
         enable_prefix_caching: !f.no_enable_prefix_caching,
         long_prefill_token_threshold: within_u64("flags.long_prefill_token_threshold", threshold, 0, 1 << 24)? as u32,
-        async_scheduling: on.engine.overhead.host_overlaps && !f.no_async_scheduling && on.stages() <= 1.0,
+        async_scheduling: on.overhead().host_overlaps && !f.no_async_scheduling && on.stages() <= 1.0,
         pipeline_parallel_size: on.stages() as u32,
         block_size: block,
         num_blocks: match f.num_gpu_blocks_override {
@@ -309,7 +309,7 @@ fn of_sglang(r: &Request, on: &Deployment) -> Result<sglang::Settings, Error> {
         disable_radix_cache: f.disable_radix_cache,
         schedule_policy: f.schedule_policy,
         schedule_conservativeness: within("sglang.schedule_conservativeness", f.schedule_conservativeness, 0.0, 100.0)?,
-        disable_overlap_schedule: f.disable_overlap_schedule || !on.engine.overhead.host_overlaps,
+        disable_overlap_schedule: f.disable_overlap_schedule || !on.overhead().host_overlaps,
         prefill_decode_interval: within_u64("sglang.prefill_decode_interval", f.prefill_decode_interval, 0, 1 << 20)?
             as u32,
         scheduler_recv_interval: within_u64("sglang.scheduler_recv_interval", f.scheduler_recv_interval, 1, 1 << 20)?
@@ -338,7 +338,7 @@ fn of_trtllm(r: &Request, on: &Deployment) -> Result<trtllm::Settings, Error> {
             Some(n) => within_u64("trtllm.max_tokens", n, 16, 1 << 31)? as u32 / block,
             None => blocks(r, on, block, step),
         },
-        disable_overlap_scheduler: f.disable_overlap_scheduler || !on.engine.overhead.host_overlaps,
+        disable_overlap_scheduler: f.disable_overlap_scheduler || !on.overhead().host_overlaps,
         host: None,
     })
 }

@@ -209,7 +209,7 @@ impl Stage<'_> {
         if let Some(chance) = self.accepted {
             cluster = cluster.accepting(chance);
         }
-        let outside = self.pools.first().map_or(Seconds::ZERO, |p| p.ready.deployment.engine.overhead.request);
+        let outside = self.pools.first().map_or(Seconds::ZERO, |p| p.ready.deployment.overhead().request);
         let outside = (outside.get() * 1e9) as Ns;
         // All are kept, so that those at the end can be left out; gaps between tokens count from the first that does.
         let mut all = Tally::new(Keep { warm, outside, each: true, ..Keep::default() });

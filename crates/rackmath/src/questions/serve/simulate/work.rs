@@ -82,7 +82,7 @@ impl<'a> World<'a> {
         let share = request.warm_up.unwrap_or(if played.is_some() { 0.0 } else { 0.1 });
         refuse_if(!(0.0..1.0).contains(&share), "warm_up", share, "a share from 0 to below 1")?;
         let warm = (requests as f64 * share) as u64;
-        let usual = on.engine.overhead.request.get() * 1e3;
+        let usual = on.overhead().request.get() * 1e3;
         let outside = within("outside_ms", request.outside_ms.unwrap_or(usual), 0.0, 1e6)?;
         let limits = limits(wanted(request, None));
         let outside = (outside * 1e6) as u64;
@@ -298,7 +298,7 @@ fn notes(r: &Request, ready: &Ready, s: &Settings, together: Option<Groups>) -> 
         None if on.groups() > 1.0 => all.push(says("simulated_groups").with("groups", on.groups())),
         None => {}
     }
-    let outside = r.outside_ms.unwrap_or(on.engine.overhead.request.get() * 1e3) / 1e3;
+    let outside = r.outside_ms.unwrap_or(on.overhead().request.get() * 1e3) / 1e3;
     all.push(says("simulated_outside").with("time", outside));
     all
 }

@@ -160,7 +160,7 @@ impl Run {
     /// What each request met in the replay, in order of its end; a request is known by its place in time.
     pub fn outcomes(&self, catalog: &Catalog, kernels: &KernelSet, effort: &Effort) -> Result<Vec<Outcome>, Error> {
         let ready = self.ready(catalog, kernels)?;
-        let overhead = &ready.deployment.engine.overhead;
+        let overhead = ready.deployment.overhead();
         let settings = match &self.settings {
             Settings::Vllm(s) => vllm::Settings { async_scheduling: overhead.host_overlaps, ..s.clone() }.into(),
             other => other.clone(),
