@@ -9,7 +9,7 @@ mod fit;
 
 use crate::case::Case;
 use crate::names::Names;
-use crate::rows::{Record, Rows, nothing, table_or_none};
+use crate::rows::{Record, Rows, fitted_on, nothing, table_or_none};
 use crate::table::Table;
 use rackmath_spec::attention::{AttentionKernel, AttentionKernels, DecodeConstants, Heads, PrefillConstants, Wanted};
 use rackmath_spec::{Catalog, Chip, Dtype, Math, SpecError};
@@ -105,6 +105,12 @@ fn read(catalog: &Catalog, folder: &Path) -> Result<Rows<Row>, SpecError> {
         let expected = ["kernel_attention_<chip>.csv", "kernel_mla.csv", "h200_torch/attention.json"];
         return Err(nothing(folder, expected.into_iter()));
     }
+    let files = files(catalog)?;
+    // Chips of a generation may have kernels of their own.
+    for row in rows.iter_mut().flatten() {
+        let generation = files[row.key.kind as usize].generation(&*catalog.chip(&row.chip)?).to_owned();
+        row.key.generation = generation;
+    }
     Ok(rows.into_iter().collect())
 }
 
@@ -169,7 +175,11 @@ fn row(chip: &Chip, kind: Kind, r: &Record) -> Result<Row, String> {
         let (kv_heads, size, window) = (r.amount("num_kv_heads")?, r.amount("head_dim")?, r.amount("window_size")?);
         let shape = format!("{heads}/{kv_heads}x{size} w{window}");
         // The one engine that brings two libraries for one chip.
-        if engine == "sglang" && r.text("kernel_source") == "flashinfer" && chip.generation == "blackwell" {
+        if engine == "sglang"
+            && r.text("kernel_source") == "flashinfer"
+            && chip.generation == "blackwell"
+            && !chip.memory.kind.starts_with("GDDR")
+        {
             "sglang-flashinfer".clone_into(&mut key.backend);
         }
         // One engine takes another decode kernel when heads are not shared.
@@ -292,7 +302,9 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<Table, SpecError> {
 
 /// The constants of one file, fitted on a folder's rows and printed as TOML.
 pub fn fit(catalog: &Catalog, folder: &Path, kind: Kind) -> Result<String, SpecError> {
-    Ok(fit::file(&read(catalog, folder)?.rows, kind))
+    let mut rows = read(catalog, folder)?.rows;
+    rows.retain(|row| row.key.backend == "torch" || fitted_on(&row.chip));
+    Ok(fit::file(&rows, kind))
 }
 
 /// How the constants carry over: left-out head shapes, the neighbouring generation, and our H200 table.

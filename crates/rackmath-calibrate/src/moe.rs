@@ -7,7 +7,7 @@
 
 use crate::case::Case;
 use crate::names::Names;
-use crate::rows::{Record, Rows, present};
+use crate::rows::{Record, Rows, fitted_on, present};
 use crate::search;
 use crate::table::{Errors, Table, left_out, rounded};
 use rackmath_spec::{Catalog, Chip, MoeFit, MoeFormat, MoeKernel, MoeKernels, MoeRows, Residual, SpecError};
@@ -98,8 +98,8 @@ fn row(record: &Record, chip: &Chip, kernels: &MoeKernels) -> Result<Row, String
     let source = text("kernel_source")?;
     // A library without constants of its own is timed as an answer would time it.
     let family = match text("backend")? {
-        "aiter" | "vllm-ascend" if kernels.families.contains_key("aiter") => "aiter",
-        "aiter" | "vllm-ascend" => "default",
+        "aiter" => "aiter",
+        "vllm-ascend" => "default",
         _ => family(source, format, &chip.generation),
     };
     Ok(Row {
@@ -215,7 +215,8 @@ fn score_rows(rows: &Rows<Row>, kernels: &MoeKernels) -> Table {
 /// These are read off the tables and stand in the catalogue.
 pub fn fit(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     let rows = read(catalog, folder)?.rows;
-    fit_rows(&rows.iter().collect::<Vec<_>>(), &*catalog.moe_kernels()?, Search::Full).map(|fitted| toml(&fitted))
+    let rows: Vec<&Row> = rows.iter().filter(|row| fitted_on(&row.chip)).collect();
+    fit_rows(&rows, &*catalog.moe_kernels()?, Search::Full).map(|fitted| toml(&fitted))
 }
 
 /// What a fit may change.

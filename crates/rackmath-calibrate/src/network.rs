@@ -5,7 +5,7 @@ mod fit;
 mod tests;
 
 use crate::case::Case;
-use crate::rows::{Record, Rows, present};
+use crate::rows::{Record, Rows, fitted_on, present};
 use crate::table::Table;
 use rackmath_spec::{Catalog, Level, Network, SpecError, System};
 use rackmath_theory::network::{
@@ -16,11 +16,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The only table of a rack: constants of racks are fitted on nothing else.
+const RACK: &str = "nvl72_alltoall.csv";
+
 /// The tables that are understood; columns as in the measurement notes of aiconfigurator and TensorRT-LLM's blog 18.
 const FILES: [&str; 6] = [
     "kernel_collectives.csv",
     "kernel_moe_a2a.csv",
-    "nvl72_alltoall.csv",
+    RACK,
     "amd_tpu/collectives_rccl.csv",
     "amd_tpu/collectives_b60.csv",
     "amd_tpu/kernel_moe_a2a_mi3xx.csv",
@@ -268,7 +271,9 @@ fn is_long_gather_or_reduce(what: &What) -> bool {
 
 /// Constants fitted to the tables of a folder, one set per kind of link, as the tables of catalogue files.
 pub fn fit(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
-    let rows = read(folder)?.rows;
+    let mut rows = read(folder)?.rows;
+    // B200 and B300 have the same links; no rack is timed beside them but in one table.
+    rows.retain(|row| fitted_on(&row.system) || row.system.starts_with("b300") || row.file == RACK);
     Ok(fit::toml(&fit::all(&rows, &Machines::of(&rows, catalog)?)))
 }
 

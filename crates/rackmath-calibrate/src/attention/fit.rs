@@ -11,7 +11,11 @@ use std::fmt::Write as _;
 
 /// Usable share of the last-level cache by generation: the working set at which the tables fall from cache to memory. Read
 /// off the tables once; A100 and the two-die chips keep half of it near a core, L40S keeps queries and outputs elsewhere.
-const CACHE_SHARES: [(&str, f64); 4] = [("ampere", 0.45), ("ada", 1.1), ("hopper", 0.8), ("blackwell", 0.68)];
+const CACHE_SHARES: [(&str, f64); 5] =
+    [("ampere", 0.45), ("ada", 1.1), ("hopper", 0.8), ("blackwell", 0.68), ("blackwell-gddr", 1.1)];
+
+/// Fewer rows than this are not fitted: a generation or an engine that was timed in a few points takes the nearest constants.
+const LEAST_ROWS: usize = 16;
 
 /// The most a core can read from the last-level cache: 64 bytes a cycle at 1.8 GHz.
 const CORE_LIMIT: f64 = 115.0;
@@ -89,6 +93,7 @@ fn by_key(rows: &[Row], keep: impl Fn(&Row) -> bool) -> BTreeMap<&Key, Vec<&Row>
     for row in rows.iter().filter(|r| keep(r)) {
         keys.entry(&row.key).or_default().push(row);
     }
+    keys.retain(|_, rows| rows.len() >= LEAST_ROWS);
     keys
 }
 
@@ -161,8 +166,12 @@ fn unsplit(torch: DecodeConstants) -> DecodeConstants {
 
 fn head(kind: Kind) -> String {
     let (name, table) = match kind {
-        Kind::Grouped => ("Grouped-query and multi-head attention", "kernel_attention_{a100,l40s,h100,b200}.csv"),
-        Kind::Latent => ("Multi-head latent attention", "kernel_mla.csv (a100, h100, b200; 16 and 128 heads)"),
+        Kind::Grouped => {
+            ("Grouped-query and multi-head attention", "kernel_attention_{a100,l40s,h100,b200,rtxpro6000}.csv")
+        }
+        Kind::Latent => {
+            ("Multi-head latent attention", "kernel_mla.csv (a100, l40s, h100, b200, rtxpro6000; 16 and 128 heads)")
+        }
     };
     let own = if kind == Kind::Grouped { OWN_SOURCES } else { INDEX_SOURCE };
     let verb = if kind == Kind::Grouped { "fit attention" } else { "fit mla" };
@@ -171,8 +180,8 @@ fn head(kind: Kind) -> String {
          name = \"{name}\"\nas_of = \"2026-11\"\n\n[sources]\n\
          aic = \"fit of the mean |ln(predicted / measured)| on {table}, stratified rows of the aiconfigurator database 0.12.0, 2026-11\"\n\
          {own}{PRODUCTS_SOURCE}rule = \"rule: not measured, taken from hopper; expect twice its spread and a floor off by half\"\n\n\
-         [[alike]]\ngeneration = \"blackwell\"\nmemory = \"GDDR\"\nuses = \"ada\"\n\
-         why = \"workstation Blackwell (sm_120) lacks the tensor memory of B200 and runs the kernels of Ada\"\n\n\
+         [[alike]]\ngeneration = \"blackwell\"\nmemory = \"GDDR\"\nuses = \"blackwell-gddr\"\n\
+         why = \"workstation Blackwell (sm_120) lacks the tensor memory of B200; timed on RTX PRO 6000\"\n\n\
          # Usable share of the last-level cache: where the tables fall from cache to memory.\n[cache_share]\n"
     );
     for (generation, share) in CACHE_SHARES {

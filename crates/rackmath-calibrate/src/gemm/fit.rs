@@ -33,11 +33,15 @@ struct Task {
     splits: &'static [f64],
 }
 
+/// Workstation Blackwell: GDDR memory, no tensor memory.
+const GDDR: &str = "blackwell-gddr";
+
 const ALL: &[&str] = &["trtllm", "sglang", "vllm"];
 const TRT: &[&str] = &["trtllm"];
 const GRAPH: &[&str] = &["trtllm", "sglang"];
 const OTHERS: &[&str] = &["sglang", "vllm"];
 const TORCH: &[&str] = &["torch"];
+const AITER: &[&str] = &["aiter", "tunableop", "hipblaslt-bench"];
 
 #[rustfmt::skip]
 const TASKS: &[Task] = &[
@@ -57,6 +61,19 @@ const TASKS: &[Task] = &[
     Task { class: "blackwell", chip: "b200", format: Fp8Block, backend: "any", engines: GRAPH, tiles: TALL, splits: WHOLE },
     Task { class: "blackwell", chip: "b200", format: NvFp4, backend: "any", engines: TRT, tiles: LARGE, splits: WHOLE },
     Task { class: "blackwell", chip: "b200", format: NvFp4, backend: "vllm", engines: OTHERS, tiles: TALL, splits: WHOLE },
+    Task { class: "cdna3", chip: "mi300x", format: Bf16, backend: "any", engines: AITER, tiles: SMALL, splits: SPLIT },
+    Task { class: "cdna3", chip: "mi300x", format: Fp8, backend: "any", engines: AITER, tiles: SMALL, splits: SPLIT },
+    Task { class: "cdna3", chip: "mi300x", format: Fp8Block, backend: "any", engines: AITER, tiles: SMALL, splits: SPLIT },
+    Task { class: "cdna4", chip: "mi355x", format: Bf16, backend: "any", engines: AITER, tiles: SMALL, splits: SPLIT },
+    Task { class: "cdna4", chip: "mi355x", format: Fp8, backend: "any", engines: AITER, tiles: SMALL, splits: SPLIT },
+    Task { class: "cdna4", chip: "mi355x", format: Fp8Block, backend: "any", engines: AITER, tiles: SMALL, splits: SPLIT },
+    Task { class: "cdna4", chip: "mi355x", format: Int8, backend: "any", engines: AITER, tiles: SMALL, splits: SPLIT },
+    Task { class: "cdna4", chip: "mi355x", format: NvFp4, backend: "any", engines: AITER, tiles: SMALL, splits: SPLIT },
+    Task { class: GDDR, chip: "rtxpro6000", format: Bf16, backend: "any", engines: ALL, tiles: USUAL, splits: SPLIT },
+    Task { class: GDDR, chip: "rtxpro6000", format: Fp8, backend: "any", engines: TRT, tiles: USUAL, splits: SPLIT },
+    Task { class: GDDR, chip: "rtxpro6000", format: Fp8Block, backend: "any", engines: TRT, tiles: SMALL, splits: WHOLE },
+    Task { class: GDDR, chip: "rtxpro6000", format: NvFp4, backend: "any", engines: TRT, tiles: LARGE, splits: WHOLE },
+    Task { class: GDDR, chip: "rtxpro6000", format: NvFp4, backend: "vllm", engines: OTHERS, tiles: TALL, splits: WHOLE },
     Task { class: "hopper", chip: "h200", format: Bf16, backend: "torch", engines: TORCH, tiles: USUAL, splits: SPLIT },
     Task { class: "hopper", chip: "h200", format: Fp8, backend: "torch", engines: TORCH, tiles: USUAL, splits: SPLIT },
 ];
@@ -142,7 +159,7 @@ fn start(task: &Task, chip: &Chip, passes: &[NamedPass]) -> Result<GemmKernel, S
     let format = task.format;
     let missing = || SpecError::file(&chip.id, format!("no peak or power for {format}"));
     let (peak, tdp) = chip.peak.get(&format.math()).zip(chip.power.tdp.as_ref()).ok_or_else(missing)?;
-    let generation = if task.class == "blackwell" { "blackwell" } else { "hopper" };
+    let generation = if task.class.starts_with("blackwell") { "blackwell" } else { "hopper" };
     let chosen = |names: &[&str]| -> Vec<Pass> {
         let find = |name| passes.iter().find(|p| p.id == format!("{name}-{generation}"));
         names.iter().filter_map(find).map(|p| p.pass).collect()
@@ -177,7 +194,12 @@ fn start(task: &Task, chip: &Chip, passes: &[NamedPass]) -> Result<GemmKernel, S
         dynamic: chosen(dynamic),
         fixed: chosen(fixed),
         fit: Residual::default(),
-        source: if task.backend == "torch" { "torch" } else { "aic" }.to_owned(),
+        source: match task.class {
+            _ if task.backend == "torch" => "torch",
+            "cdna3" | "cdna4" => "aiter",
+            _ => "aic",
+        }
+        .to_owned(),
     })
 }
 
@@ -257,7 +279,7 @@ pub fn file(catalog: &Catalog, rows: &[Row], pass_rows: &[Row]) -> Result<String
             kernels.push(fitted(&start(task, &chip, &passes)?, &KERNEL, &chip, &rows)?);
         }
     }
-    for (class, chip) in [("ada", "l40s"), ("hopper", "h100"), ("blackwell", "b200")] {
+    for (class, chip) in [("ada", "l40s"), ("hopper", "h100"), ("blackwell", "b200"), (GDDR, "rtxpro6000")] {
         let noun = catalog.chip(chip)?;
         for engine in ["sglang", "vllm"] {
             // An engine with one fused pass per row of activations before the product of the class.
@@ -270,11 +292,16 @@ pub fn file(catalog: &Catalog, rows: &[Row], pass_rows: &[Row]) -> Result<String
             passes.push(NamedPass { id, pass, fit: kernel.fit, source: "aic" });
             kernels.push(kernel);
         }
-        let base = find(&kernels, class, Fp8Block, "any");
-        let from = GemmKernel { host: Seconds::us(100.0), ..again(base, class, "vllm") };
-        kernels.push(fitted(&from, &HOST, &noun, &chosen(rows, chip, Fp8Block, &["vllm"]))?);
+        let block = chosen(rows, chip, Fp8Block, &["vllm"]);
+        if !block.is_empty() {
+            let base = find(&kernels, class, Fp8Block, "any");
+            let from = GemmKernel { host: Seconds::us(100.0), ..again(base, class, "vllm") };
+            kernels.push(fitted(&from, &HOST, &noun, &block)?);
+        }
     }
-    kernels.push(again(find(&kernels, "blackwell", NvFp4, "vllm"), "blackwell", "sglang"));
+    for class in ["blackwell", GDDR] {
+        kernels.push(again(find(&kernels, class, NvFp4, "vllm"), class, "sglang"));
+    }
     kernels.extend(without_rows(&kernels));
     Ok(text(&passes, &kernels))
 }
@@ -287,14 +314,6 @@ fn without_rows(kernels: &[GemmKernel]) -> Vec<GemmKernel> {
         ..again(from, class, &from.backend)
     };
     let mut copies = Vec::new();
-    for (backend, format) in
-        [("any", Bf16), ("any", Fp8), ("vllm", Fp8), ("sglang", Fp8), ("any", Fp8Block), ("vllm", Fp8Block)]
-    {
-        copies.push(copy("blackwell-gddr", find(kernels, "ada", format, backend), "workstation", (0.2, 0.5)));
-    }
-    // The share of the peak that 4,096 and 16,384 rows reach there is published; see the source.
-    let narrow = copy("blackwell-gddr", find(kernels, "blackwell", NvFp4, "any"), "nvfp4-gddr", (0.2, 0.5));
-    copies.push(GemmKernel { compute: 0.82, power: None, ..narrow });
     let nearest: [(&str, &[GemmFormat]); 3] =
         [("hopper", &[Bf16, Fp8, Fp8Block]), ("blackwell", &[NvFp4]), ("ampere", &[Int8, WeightInt8, WeightInt4])];
     for (class, &format) in nearest.into_iter().flat_map(|(class, formats)| formats.iter().map(move |f| (class, f))) {
@@ -321,12 +340,11 @@ form = "rackmath_theory::operator::gemm"
 as_of = "2026-11"
 
 [sources]
-aic = "fitted by rackmath-calibrate on kernel_gemm_*.csv, subsets of the aiconfigurator database 0.12.0 (Apache-2.0): TensorRT-LLM 1.3.0rc20 (A100 1.0.0), vLLM 0.24.0 (A100 0.14.0), SGLang 0.5.14 (A100 0.5.10)"
+aic = "fitted by rackmath-calibrate on kernel_gemm_*.csv (A100, L40S, H100, B200, RTX PRO 6000), subsets of the aiconfigurator database 0.12.0 (Apache-2.0): TensorRT-LLM 1.3.0rc20 (A100 1.0.0), vLLM 0.24.0 (A100 0.14.0), SGLang 0.5.14 (A100 0.5.10)"
 torch = "fitted by rackmath-calibrate on h200_torch/gemm.json: one H200, driver 580, CUDA 13.0, PyTorch 2.11, graph replay, weights in rotation so that the cache does not serve them, 2026-11"
 quantise = "fitted by rackmath-calibrate on kernel_quantize.csv of the same database, H100 and H200 or B200 and GB200 together"
 block = "the pass `scale` of the class with no floor of its own: timings of block formats hold the pass and the product together"
-workstation = "no rows: constants of ada, which shares GDDR memory and the warp-level tensor core; spread is a guess"
-nvfp4-gddr = "no rows: constants of blackwell, compute from the shares of peak reached by RTX PRO 6000 at 4,096 and 16,384 rows (0.66, 0.68), summary of the aiconfigurator database 0.12.0, 2026-09"
+aiter = "fitted by rackmath-calibrate on amd_tpu/kernel_gemm_mi300x.csv and _mi355x.csv: the tuned tables of ROCm/aiter at e404860 (2026-08-22, MIT), the best kernel of each shape, weights from memory, activations already in the format; 16 bits on MI300X mostly from tunableop_results of ROCm/vllm at ce164b7 (2024-04)"
 default = "no rows: constants of hopper, nvfp4 of blackwell, integers of ampere; spread from applying one generation's constants to another's chips"
 "#;
 
