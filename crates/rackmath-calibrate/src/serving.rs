@@ -26,7 +26,6 @@ use rackmath_units::float;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Steps of the search for each constant when a fit is one of many.
 const FOLD_STEPS: usize = 8;
@@ -82,17 +81,25 @@ pub(crate) fn stratum(row: &Measurement) -> String {
     format!("{} {}", row.source.name, row.source.part)
 }
 
-/// Fits the engine families that have rows, or the one that is named, and prints their tables.
+/// Fits the engine families that have rows, or the one that is named, and prints their tables; where a family costs
+/// something else on another maker's chips, those rows apart.
 pub fn fit(catalog: &Catalog, folder: &Path, only: Option<&str>) -> Result<String, SpecError> {
     let rows = all(catalog, folder)?;
-    let mut by_engine: BTreeMap<String, (Arc<Engine>, Vec<&Measurement>)> = BTreeMap::new();
+    let mut by_engine: BTreeMap<(String, String), (Engine, Vec<&Measurement>)> = BTreeMap::new();
     for row in &rows {
         let (engine, _) = catalog.engine(&row.setup.engine)?;
-        by_engine.entry(engine.id.clone()).or_insert_with(|| (engine, Vec::new())).1.push(row);
+        let Ok(system) = catalog.system(&row.setup.system) else { continue };
+        let elsewhere = engine.on.iter().find(|e| e.vendor == system.chip.vendor);
+        let vendor = elsewhere.map_or(String::new(), |e| e.vendor.clone());
+        let of = || match elsewhere {
+            Some(e) => (Engine { overhead: e.overhead, on: Vec::new(), ..(*engine).clone() }, Vec::new()),
+            None => ((*engine).clone(), Vec::new()),
+        };
+        by_engine.entry((engine.id.clone(), vendor)).or_insert_with(of).1.push(row);
     }
     let mut text = String::new();
-    for (_, (engine, rows)) in by_engine.iter().filter(|(id, _)| only.is_none_or(|name| name == *id)) {
-        text += &(fit::toml(&fit::family(catalog, engine, rows, fit::STEPS)?) + "\n");
+    for ((_, vendor), (engine, rows)) in by_engine.iter().filter(|((id, _), _)| only.is_none_or(|name| name == *id)) {
+        text += &(fit::toml(&fit::family(catalog, engine, rows, fit::STEPS)?, vendor) + "\n");
     }
     Ok(text)
 }

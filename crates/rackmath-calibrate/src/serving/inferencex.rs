@@ -88,7 +88,9 @@ pub(crate) fn ran(names: &Names<'_>, row: &Record) -> Option<(Setup, Load)> {
     };
     let (engine, version) = (row.text("engine"), row.text("engine_version"));
     // NVIDIA's NVFP4 checkpoints state an FP8 cache, and vLLM reads the statement.
-    let kv = (engine == "vllm" && weights.as_deref() == Some("nvfp4")).then(|| "fp8".to_owned());
+    // The recipe for gpt-oss on Blackwell sets one too (blog.vllm.ai/2026/02/01/gpt-oss-optimizations.html, read 2026-11).
+    let recipe = model.starts_with("gpt-oss") && ["b2", "b3", "gb"].iter().any(|b| row.text("hardware").starts_with(b));
+    let kv = (engine == "vllm" && (weights.as_deref() == Some("nvfp4") || recipe)).then(|| "fp8".to_owned());
     let early = row.text("measured_date").starts_with("2025");
     let engine = match engine {
         _ if version.starts_with(|c: char| c.is_ascii_digit()) => format!("{engine}@{version}"),

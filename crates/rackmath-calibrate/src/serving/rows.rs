@@ -25,15 +25,15 @@ pub const TABLES: [(&str, Reader); 17] = [
     ("llamacpp_single_stream.csv", llamacpp),
     (TORCH, torch),
     ("amd_tpu/serving_amd.csv", published::serving),
-    ("amd_tpu/serving_tpu.csv", published::serving),
-    ("amd_tpu/serving_other.csv", published::serving),
     ("amd_tpu/serving_atom_mi355x.csv", published::atom),
     ("anl_llm_inference_bench.csv", published::argonne),
+    ("amd_tpu/serving_tpu.csv", published::serving),
+    ("amd_tpu/serving_other.csv", published::serving),
     ("vllm_h100_apex.csv", published::apex),
     ("deepseek_sglang_nodes.csv", published::nodes),
     ("vllm_h200/closed.csv", published::closed),
 ];
-pub const FITTED: usize = 9;
+pub const FITTED: usize = 12;
 
 /// A whole step of a model; every `model_*.json` beside it is read as well.
 const TORCH: &str = "h200_torch/model_llama3-8b.json";

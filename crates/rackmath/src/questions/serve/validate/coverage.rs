@@ -147,8 +147,11 @@ pub fn held(catalog: &Catalog, filed: &[Filed], cancel: &Cancel) -> Result<Vec<H
         }
         for (group, rows) in groups {
             let mut bench = Bench::new(catalog.clone())?;
-            if *step == Step::Generation {
+            if matches!(step, Step::Generation | Step::Vendor) {
                 bench.forget_generation();
+            }
+            if *step == Step::Vendor {
+                forget_makers(&mut bench, &rows)?;
             }
             without(&mut bench, &refits, *step, &group, &rows)?;
             // Nothing is carried over where nothing is left out, and nothing was ever fitted on the last.
@@ -187,7 +190,8 @@ fn group(evidence: &Evidence, rows: &[&Filed], step: Step, f: &Filed) -> Option<
         Step::Generation => (f.chip.generation != LENDER
             && left(&|o| o.chip.generation != f.chip.generation && o.chip.vendor == f.chip.vendor))
         .then(|| f.chip.generation.clone()),
-        Step::Vendor => None,
+        // As if nothing of another maker's chips had been timed: engines that are fitted on them alone cannot be asked.
+        Step::Vendor => (!plain && f.engine.on.iter().any(|e| e.vendor == f.chip.vendor)).then(|| f.chip.id.clone()),
         Step::Version => left(&|o| o.engine.id != f.engine.id).then(|| f.engine.id.clone()),
         Step::Model => {
             let kin = |o: &Filed| o.kind == f.kind && o.row.setup.model != f.row.setup.model;
@@ -195,6 +199,16 @@ fn group(evidence: &Evidence, rows: &[&Filed], step: Step, f: &Filed) -> Option<
         }
         Step::Kind => left(&|o| o.kind != f.kind).then(|| f.kind.clone()),
     }
+}
+
+/// Engines that cost on every maker's chips what they cost on those they were fitted on first.
+fn forget_makers(bench: &mut Bench, rows: &[&Filed]) -> Result<(), Error> {
+    let engines: BTreeSet<&str> = rows.iter().map(|f| &*f.engine.id).collect();
+    for id in engines {
+        let own = bench.engine(id)?;
+        bench.replace(Engine { on: Vec::new(), ..own });
+    }
+    Ok(())
 }
 
 fn timed(evidence: &Evidence, f: &Filed) -> bool {
