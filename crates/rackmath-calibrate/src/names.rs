@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(names.engine("vLLM", "0.10.2"), "vllm@0.10.2");
         assert_eq!(names.engine("vllm", "0.26.1rc1 rocm 7.2.3"), "vllm@0.26.1rc1");
         assert_eq!(names.engine("sglang", "2026-09"), "sglang");
-        assert_eq!(names.engine("atom-vllm", "0.1.2"), "vllm");
+        assert_eq!(names.engine("atom-vllm", "0.1.2"), "atom");
         assert_eq!(names.engine("abacus", ""), "abacus");
     }
 

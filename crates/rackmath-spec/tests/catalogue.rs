@@ -278,8 +278,8 @@ fn attention_kernels_are_found_by_generation_engine_and_format() {
     assert_eq!(of("h200", wanted("trtllm", Dtype::Bf16, 1)).heads, Heads::Single);
     // An engine nobody measured still stays within the generation.
     assert_eq!(of("gb300", wanted("lmdeploy", Dtype::Fp8, 8)).generation, "blackwell");
-    // Workstation Blackwell runs the kernels of Ada, and what nobody measured runs the default.
-    assert_eq!(of("rtx-pro-6000", wanted("vllm", Dtype::Bf16, 8)).generation, "ada");
+    // Workstation Blackwell has kernels of its own, and what nobody measured runs the default.
+    assert_eq!(of("rtx-pro-6000", wanted("vllm", Dtype::Bf16, 8)).generation, "blackwell-gddr");
     let other = of("mi300x", wanted("vllm", Dtype::Bf16, 8));
     assert_eq!((other.generation.as_str(), other.fit), ("default", None));
 }
@@ -313,7 +313,7 @@ fn the_nearest_constants_stand_in_with_a_wider_spread() {
     let error = kernels.find("vllm-trition", MoeFormat::Bf16, "hopper").unwrap_err().to_string();
     assert!(error.contains("vllm-triton"), "{error}");
     // Workstation chips go with their own kind.
-    assert_eq!(kernels.generation(&CATALOG.chip("rtx-pro-6000").unwrap()), "ada");
+    assert_eq!(kernels.generation(&CATALOG.chip("rtx-pro-6000").unwrap()), "blackwell-gddr");
     assert_eq!(kernels.generation(&CATALOG.chip("gb200").unwrap()), "blackwell");
     let found = kernels.on("trtllm-cutlass", MoeFormat::Bf16, &CATALOG.chip("h200").unwrap()).unwrap();
     assert_eq!(found.matched, MoeMatch::Exact);

@@ -54,8 +54,7 @@ const REFUSED: &[(&str, &[&str])] = &[
     ("--on 8xh100 --tp 0", &["tp = 0", "1 to"]),
     ("--on 8xh100 --tp 8 --pp 8", &["tp 8 pp 8", "nearest tp 8 pp 1"]),
     ("--on 8xh100 --dp 4", &["dp = 4", "1"]),
-    ("--on 8xh100 --sure 40%", &["0.4", "50%"]),
-    ("--on 8xh100 --sure 90% --tpot p99=50ms", &["sure", "limits on means"]),
+    ("--on 8xh100 --sure 40%", &["40%", "50%"]),
     ("--on 8xh100 --spare 1 --availability 99%", &["spare", "not both"]),
     ("--on 8xh100 --availability 100%", &["availability", "99.9%"]),
     ("--on 8xh100 --repair 2h", &["availability", "as well"]),
@@ -99,9 +98,9 @@ fn users_ask_as_often_as_their_answers_and_their_pauses_let_them() {
     // The interactive response time law: X = N / (R + Z).
     let rate = 2000.0 / (p.e2e_ms.value / 1e3 + 20.0);
     assert!((p.throughput_tok_s / 1000.0 / rate - 1.0).abs() < 1e-9 && p.busy <= 1.0 && p.tpot_ms.value <= 30.0);
-    // A replica less would not do: its users would be more than it holds in flight and thinking.
-    let most = p.throughput_tok_s / p.busy / p.replicas as f64;
-    assert!(most * (p.replicas - 1) as f64 <= p.throughput_tok_s);
+    // A host less would not do: its users would be more than it holds in flight and thinking. Within a host replicas are free.
+    let (most, host) = (p.throughput_tok_s / p.busy / p.replicas as f64, 8 / p.chips_per_replica);
+    assert!(most * (p.replicas.saturating_sub(host)) as f64 <= p.throughput_tok_s);
     // The same traffic as a rate takes the same replicas of that deployment, or something cheaper.
     let open = best(&format!("--on 64xh100 --rate {rate} --tpot 30ms"));
     assert!(open.usd_per_hour <= p.usd_per_hour * (1.0 + 1e-9));
@@ -223,9 +222,10 @@ fn half_sure_is_the_prediction_and_surer_is_never_cheaper() {
         assert!(p.usd_per_hour >= before * (1.0 - 1e-12), "{share}");
         before = p.usd_per_hour;
     }
-    // Nine in ten are on the good side of the end of an interval of 80 %.
+    // Nine in ten are on the good side of the end of an interval of 80 %. Where steps are that slow more requests are in flight,
+    // so that under the same traffic a token takes longer yet.
     let p = best(&format!("{flags} --sure 90%"));
-    assert!((p.sure.expect("asked for").tpot_ms / p.tpot_ms.high - 1.0).abs() < 1e-6);
+    assert!(p.sure.expect("asked for").tpot_ms >= p.tpot_ms.high * (1.0 - 1e-6));
 }
 
 proptest! {

@@ -249,7 +249,7 @@ DeepSeek-R1,mxfp4,mi355x,,atom,1000,1000,64,,no,none,,300,20
         );
         let first = &rows[0].as_ref().unwrap()[0];
         assert_eq!((first.load.input, first.load.drafts, first.load.accepted), (900.0, 3.0, 2.8));
-        assert_eq!((first.setup.degrees.dp, first.setup.degrees.tp, first.setup.engine.as_str()), (8, 1, "vllm"));
+        assert_eq!((first.setup.degrees.dp, first.setup.degrees.tp, first.setup.engine.as_str()), (8, 1, "atom"));
         assert_eq!(first.setup.weights.as_deref(), Some("mxfp4"));
         assert!(rows[1].is_err() && rows[2].is_err());
     }

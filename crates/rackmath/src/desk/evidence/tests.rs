@@ -28,9 +28,9 @@ fn what_stands_in_the_rows_is_measured_and_what_does_not_says_from_where_it_was_
     let e = known("llama-3.1-70b", "h20", "vllm");
     assert_eq!((e.grade, steps(&e)), (Grade::Transferred, vec!["chip"]));
     assert!(e.steps[0].from.as_deref().is_some_and(|from| from.starts_with('h')), "{e:?}");
-    // AMD's chips were measured under vLLM, but their kernels were never timed.
+    // AMD's chips were measured under vLLM; their kernels were timed but for attention.
     let e = known("llama-3.1-70b", "mi325x", "vllm");
-    assert_eq!((e.grade, steps(&e)), (Grade::Measured, vec!["vendor"]));
+    assert_eq!((e.grade, steps(&e)), (Grade::Measured, vec!["generation"]));
     let e = known("llama-3.1-70b", "tpu-v6e", "vllm");
     assert_eq!((e.grade, steps(&e)), (Grade::NeverChecked, vec!["vendor"]));
     // The roofline is a bound.
@@ -46,7 +46,7 @@ fn each_part_has_a_grade_of_its_own() {
     assert_eq!(of(&e, "matrix products"), Some(Grade::Measured));
     assert_eq!((of(&e, "experts"), of(&e, "links")), (None, None), "a dense model on one chip");
     let e = known("deepseek-v3", "mi300x", "sglang");
-    assert_eq!(of(&e, "experts"), Some(Grade::Transferred));
+    assert_eq!((of(&e, "experts"), of(&e, "attention")), (Some(Grade::Measured), Some(Grade::Transferred)));
     let e = known("llama-3.1-8b", "tpu-v6e", "vllm");
     assert_eq!(of(&e, "matrix products"), Some(Grade::NeverChecked));
     // A version that no family covers.
