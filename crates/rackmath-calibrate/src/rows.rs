@@ -165,6 +165,15 @@ impl Record {
     }
 }
 
+/// Chips whose timings check what the constants of their generation say, and those of makers nothing is planned for: nothing is
+/// fitted on them.
+const KEPT: [&str; 7] = ["h200", "b300", "gb200", "gb300", "arc", "b60", "ascend"];
+
+/// Whether constants of kernels and links may be fitted on a chip, by its id or as a table calls it.
+pub fn fitted_on(chip: &str) -> bool {
+    !KEPT.iter().any(|kept| chip.starts_with(kept))
+}
+
 #[cfg(test)]
 mod tests {
 
@@ -188,13 +197,4 @@ mod tests {
         }
         assert!(crate::answer(&catalog, &["score", "abacus", "/nowhere"], &|_, _, _| {}).is_none());
     }
-}
-
-/// Chips whose timings check what the constants of their generation say, and those of makers nothing is planned for: nothing is
-/// fitted on them.
-const KEPT: [&str; 7] = ["h200", "b300", "gb200", "gb300", "arc", "b60", "ascend"];
-
-/// Whether constants of kernels and links may be fitted on a chip, by its id or as a table calls it.
-pub fn fitted_on(chip: &str) -> bool {
-    !KEPT.iter().any(|kept| chip.starts_with(kept))
 }
