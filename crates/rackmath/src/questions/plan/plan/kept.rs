@@ -57,6 +57,11 @@ impl Identity {
         of(self) == of(other) && self.engine == other.engine && self.system == other.system
     }
 
+    /// The same, with its chunk and its ratio of pools: what runs is not touched.
+    pub(crate) fn unchanged(&self, other: &Self) -> bool {
+        self.same(other) && self.prompts == other.prompts && self.chunk == other.chunk
+    }
+
     /// In how many respects a row is alike.
     fn likeness(&self, row: &Entry) -> usize {
         let on = row.on();

@@ -92,12 +92,17 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let identity = before.map(|plan| was.identity(plan.index));
     let mut kept = identity.as_ref().map_or(none, |identity| worked.kept(identity));
     // Kept, it has the machine of the new question.
-    let now = kept.plan.as_ref().map(|plan| worked.identity(plan.index)).or(identity);
+    let now = kept.plan.as_ref().map(|plan| worked.identity(plan.index)).or(identity.clone());
     let same = now.zip(after).is_some_and(|(now, after)| now.same(&worked.identity(after.index)));
     // Under traffic requests in flight are no choice: the same deployment is what the best is.
-    kept.plan = match (kept.plan, after) {
-        (Some(_), Some(after)) if same && after.percentiles.is_some() => Some(after.clone()),
-        (plan, _) => plan.map(|plan| worked.plan_met(plan)).transpose()?,
+    kept = match (&kept.plan, after) {
+        (Some(_), Some(after)) if same && after.percentiles.is_some() => {
+            let runs_on = identity.is_some_and(|was| was.unchanged(&worked.identity(after.index)));
+            let holds = if runs_on { Holds::AsIs } else { kept.holds };
+            let broken = if runs_on { Vec::new() } else { kept.broken };
+            Kept { holds, plan: Some(after.clone()), broken }
+        }
+        _ => Kept { plan: kept.plan.map(|plan| worked.plan_met(plan)).transpose()?, ..kept },
     };
     Ok(Answer {
         model: new.model.clone(),

@@ -81,6 +81,15 @@ fn every_setting_can_be_set_and_reads_back() {
     }
 }
 
+#[test]
+fn what_holds_under_its_traffic_is_kept_though_its_steady_state_breaks_a_limit() {
+    let mut r = request(&[]);
+    (r.plan.isl, r.plan.osl, r.plan.tpot_ms) = (Some(6325.1), Some(665.7), Some(84.26.into()));
+    let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
+    assert_eq!((a.kept.holds, a.kept.broken.len(), a.same_deployment), (Holds::AsIs, 0, true));
+    assert_eq!(a.kept.plan, a.after);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
