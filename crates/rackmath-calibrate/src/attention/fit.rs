@@ -17,6 +17,9 @@ const CACHE_SHARES: [(&str, f64); 5] =
 /// Fewer rows than this are not fitted: a generation or an engine that was timed in a few points takes the nearest constants.
 const LEAST_ROWS: usize = 16;
 
+/// A fit whose median is further off than this is none: the nearest constants stand in, and an answer says so.
+const POOR: f64 = 0.13;
+
 /// The most a core can read from the last-level cache: 64 bytes a cycle at 1.8 GHz.
 const CORE_LIMIT: f64 = 115.0;
 
@@ -132,6 +135,9 @@ pub(super) fn file(rows: &[Row], kind: Kind) -> String {
     for (key, rows) in keys.iter().rev() {
         let constants = fitted(rows, key);
         let errors = Errors::of(rows.iter().map(|r| error(r, &constants))).expect("a key has rows");
+        if errors.fit.median > POOR {
+            continue;
+        }
         let source = if key.backend == "torch" { "torch" } else { "aic" };
         let fit = format!("source = \"{source}\"\n{}", fit_line(errors.fit));
         text.push_str(&entry(key, &key.generation, &constants, &fit));
