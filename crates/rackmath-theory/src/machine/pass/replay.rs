@@ -42,7 +42,16 @@ impl Replays {
         self.most
     }
 
+    /// Rows are whole in a pass; a mean between two whole numbers is padded as often to the size of either as it lies near it.
     pub(super) fn padded(&self, rows: f64) -> f64 {
+        let (below, above) = (rows.floor(), rows.ceil());
+        match below < above && below > 0.0 {
+            true => self.size(below) * (above - rows) + self.size(above) * (rows - below),
+            false => self.size(above),
+        }
+    }
+
+    fn size(&self, rows: f64) -> f64 {
         let Some((first, _)) = self.steps.first().filter(|_| rows <= self.most) else { return rows };
         if rows < *first {
             let mut size = 1.0;
@@ -88,6 +97,9 @@ mod tests {
             assert_eq!(padded(rows), size, "{rows}");
         }
         assert_eq!(padded(513.0), 513.0);
+        // One pass in four of nine rows, padded to 16: 8 x 3/4 + 16 / 4.
+        assert_eq!(padded(8.25), 10.0);
+        assert_eq!(padded(0.25), 1.0);
         let mut sizes: Vec<u64> = (1..=512).map(|rows| padded(f64::from(rows)) as u64).collect();
         assert!(sizes.is_sorted() && sizes.iter().zip(1..).all(|(size, rows)| *size >= rows));
         sizes.dedup();
