@@ -209,6 +209,8 @@ pub enum Gate {
     None,
     /// One value per output element: doubles the query projection.
     PerElement,
+    /// One value per head (Step 3.5).
+    PerHead,
 }
 
 /// Multi-head latent attention: keys and values of all heads come from one small vector per token.
@@ -232,10 +234,24 @@ pub struct Latent {
 /// The indexer of sparse latent attention: scores every cached token with a small key, then the best are read in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indexer {
+    /// 0, as the width, in a layer that reads what the indexer of a layer before it picked (GLM-5.2).
     pub heads: u64,
     /// Width of an index head and of the cached index key.
     pub dim: u64,
     pub top_k: u64,
+}
+
+impl Indexer {
+    /// The picks of another layer's indexer: as few tokens are read, nothing is scored or kept for it.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        Self { heads: 0, dim: 0, ..self }
+    }
+
+    /// Whether the layer has an indexer of its own.
+    pub fn own(self) -> bool {
+        self.dim > 0
+    }
 }
 
 /// Attention over a window and a cache compressed along the sequence (DeepSeek-V4).

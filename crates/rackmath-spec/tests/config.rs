@@ -1,6 +1,7 @@
 //! A `config.json` is understood or refused, never guessed at.
 
 use rackmath_spec::file::config_json;
+use rackmath_spec::model::Mixer;
 use rackmath_spec::{Dtype, Model};
 
 fn read(fields: &str) -> Result<Model, String> {
@@ -60,4 +61,40 @@ fn a_text_model_inside_a_wrapper_is_found() {
     let model =
         read(&format!("\"model_type\": \"mistral3\", \"dtype\": \"bfloat16\", \"text_config\": {{{inner}}}")).unwrap();
     assert_eq!((model.shape().unwrap().n_layers(), model.formats().linear), (2, Dtype::Bf16));
+}
+
+#[test]
+fn layers_that_share_an_indexer_keep_none_of_their_own() {
+    let glm = r#""model_type": "glm_moe_dsa", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "vocab_size": 100, "q_lora_rank": 16, "kv_lora_rank": 8, "qk_rope_head_dim": 4,
+        "qk_nope_head_dim": 4, "v_head_dim": 4, "index_topk": 32, "index_n_heads": 2, "index_head_dim": 8,
+        "index_topk_freq": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+        "mlp_layer_types": ["dense", "sparse", "sparse"], "torch_dtype": "bfloat16""#;
+    let indexers = |types: &str| -> Result<Vec<(u64, u64)>, String> {
+        let model = read(&format!("{glm}, \"indexer_types\": [{types}]"))?;
+        let of = |mixer: &Mixer| match mixer {
+            Mixer::Latent(a) => a.indexer.map(|i| (i.dim, i.top_k)).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        let runs = model.shape().unwrap().runs.iter();
+        Ok(runs.flat_map(|run| (0..run.n).map(|_| of(&run.block.mixer))).collect())
+    };
+    assert_eq!(indexers(r#""full", "shared", "full""#).unwrap(), [(8, 32), (0, 32), (8, 32)]);
+    assert!(indexers(r#""shared", "full", "full""#).unwrap_err().contains("shared after a full one"));
+    assert!(indexers(r#""full", "half", "full""#).unwrap_err().contains("indexer_types"));
+    assert!(
+        read(&glm.replace("\"dense\", \"sparse\"", "\"dense\", \"spars\"")).unwrap_err().contains("mlp_layer_types")
+    );
+}
+
+#[test]
+fn blocks_named_in_words_are_those_named_by_letters() {
+    let nemotron = r#""model_type": "nemotron_h", "hidden_size": 64, "intermediate_size": 128, "vocab_size": 100,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "mamba_num_heads": 4, "mamba_head_dim": 8,
+        "n_groups": 2, "ssm_state_size": 16, "conv_kernel": 4, "torch_dtype": "bfloat16""#;
+    let letters = read(&format!("{nemotron}, \"num_hidden_layers\": 3, \"hybrid_override_pattern\": \"M-*\"")).unwrap();
+    let words = read(&format!("{nemotron}, \"layers_block_type\": [\"mamba\", \"mlp\", \"attention\"]")).unwrap();
+    assert_eq!(letters.shape(), words.shape());
+    let error = read(&format!("{nemotron}, \"layers_block_type\": [\"mamba\", \"mlb\"]")).unwrap_err();
+    assert!(error.contains("mamba, attention, mlp or moe"), "{error}");
 }

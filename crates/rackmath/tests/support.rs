@@ -76,6 +76,13 @@ const CASES: &[Case] = &[
     ("vllm", "8xtrainium2", LLAMA, "", "", Says("support_via"), "vllm-neuron, beta"),
     ("vllm", "trainium2", LLAMA, "int4", "", Refused("support_no_format"), "compressed weights are rejected (vllm-neuron guide)"),
     ("vllm", "gaudi3", LLAMA, "", "", Says("support_via"), "vllm-gaudi"),
+    ("vllm", "gaudi2", LLAMA, "", "", Says("support_via"), "vllm-gaudi, compatibility matrix"),
+    ("vllm", "inferentia2", LLAMA, "", "", Says("support_via"), "vllm-neuron, README for 0.11"),
+    ("vllm", "ascend-910c", LLAMA, "", "", Says("support_via"), "vllm-ascend, installation page (Atlas A3)"),
+    ("vllm", "mi350x", LLAMA, "fp8", "", Runs, "gfx950 is listed (vllm docs, ROCm)"),
+    ("vllm", "mi250x", LLAMA, "", "", Runs, "MI200 series is listed (vllm docs, ROCm)"),
+    ("vllm", "l20", LLAMA, "fp8", "", Runs, "FP8 is native on Ada (vllm docs, fp8)"),
+    ("sglang", "gaudi2", LLAMA, "", "", Refused("support_none"), "not on the list of platforms"),
     ("vllm", "arc-a770", LLAMA, "fp8", "", Refused("support_no_format"), "table: FP8 not on Intel GPUs"),
     ("vllm", "apple-m4-max", LLAMA, "mlx-4bit", "", Says("support_via"), "vllm-metal"),
     // SGLang.

@@ -184,7 +184,7 @@ fn latent(all: &mut Cache, a: &Latent, dtype: Dtype, layers: u64) {
     all.decode_flop.add_ramp(absorbed, cap);
     all.prefill_flop.add_ramp(materialised, cap);
     all.expand_flop.add_endless(expand);
-    if let Some(Indexer { heads, dim, .. }) = a.indexer {
+    if let Some(Indexer { heads, dim, .. }) = a.indexer.filter(|i| i.own()) {
         all.add_index(layers, index_key(dim), heads * dim, 1.0);
     }
 }

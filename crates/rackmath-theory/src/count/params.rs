@@ -282,7 +282,7 @@ fn attention_tensors(h: u64, a: &Attention) -> Vec<Tensor> {
         matrix("output", out, h),
         Tensor { cut, ..matrix("key", h, where_has(own, k)) },
         Tensor { cut, ..matrix("value", h, where_has(own && !a.k_is_v, value)) },
-        matrix("output gate", h, where_has(a.gate == Gate::PerElement, out)),
+        matrix("output gate", h, gate(a.gate, a.heads, out)),
         vector("query bias", where_has(a.bias.qkv, q)),
         vector("key and value bias", where_has(a.bias.qkv && own, k + value)),
         vector("output bias", where_has(a.bias.out, h)),
@@ -292,6 +292,15 @@ fn attention_tensors(h: u64, a: &Attention) -> Vec<Tensor> {
         whole("index key", h, index_k),
         vector("index norm", index_norm),
     ]
+}
+
+/// Values of the gate on the output.
+fn gate(gate: Gate, heads: u64, out: u64) -> u64 {
+    match gate {
+        Gate::None => 0,
+        Gate::PerElement => out,
+        Gate::PerHead => heads,
+    }
 }
 
 fn latent_tensors(h: u64, a: &Latent) -> Vec<Tensor> {
@@ -307,7 +316,7 @@ fn latent_tensors(h: u64, a: &Latent) -> Vec<Tensor> {
         vector("kv norm", a.kv_rank),
         matrix("kv up", a.kv_rank, a.heads * (a.nope_dim + a.v_dim)),
         matrix("output", out, h),
-        matrix("output gate", h, where_has(a.gate == Gate::PerElement, out)),
+        matrix("output gate", h, gate(a.gate, a.heads, out)),
         whole("index query", a.q_rank.unwrap_or(h), index.0 * index.1),
         whole("index key", h, index.1),
         vector("index norm", 2 * index.1),

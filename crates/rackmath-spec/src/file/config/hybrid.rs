@@ -10,6 +10,7 @@ use crate::SpecError;
 use crate::model::{
     Attention, Block, Ffn, Gate, Latent, LatentExperts, Linear, Mixer, Moe, QkNorm, Shape, Side, SideUse,
 };
+use serde_json::Value;
 
 /// Qwen3-Next: three gated delta nets to one gated attention.
 pub(super) fn qwen3_next(f: &Fields, notes: &mut Vec<String>) -> Read {
@@ -112,12 +113,15 @@ pub(super) fn kimi_linear(f: &Fields, notes: &mut Vec<String>) -> Read {
 pub(super) fn nemotron_h(f: &Fields, notes: &mut Vec<String>) -> Read {
     f.pass_over(
         "expand chunk_size mamba_hidden_act mamba_ssm_cache_dtype mamba_dt_init_floor mamba_dt_limit mamba_dt_max \
-         mamba_dt_min mtp_hybrid_override_pattern moe_shared_expert_overlap n_shared_experts num_logits_to_keep \
+         mamba_dt_min mtp_hybrid_override_pattern mtp_layers_block_type moe_shared_expert_overlap n_shared_experts num_logits_to_keep \
          residual_in_fp32 rescale_prenorm_residual time_step_floor time_step_limit time_step_max time_step_min \
          sliding_window attention_bias",
     );
-    let n = layers(f)?;
-    let pattern = f.text_of("hybrid_override_pattern")?.ok_or_else(|| f.missing("hybrid_override_pattern"))?;
+    let pattern = match f.text_of("hybrid_override_pattern")? {
+        Some(pattern) => pattern.to_owned(),
+        None => block_letters(f)?,
+    };
+    let n = f.count_or("num_hidden_layers", most::LAYERS, pattern.chars().count() as u64)?;
     if pattern.chars().count() as u64 != n {
         return Err(f.refuse("hybrid_override_pattern", pattern, format!("one letter for each of {n} layers")));
     }
@@ -153,6 +157,20 @@ pub(super) fn nemotron_h(f: &Fields, notes: &mut Vec<String>) -> Read {
     let ahead = f.opt_count("num_nextn_predict_layers", 1000)?.unwrap_or(0);
     let head = moe.map(|moe| block(Mixer::Attention(attention), Ffn::Moe(moe)));
     Ok(Shape { mtp: head.and_then(|block| mtp(&shape, ahead, block, 0)), ..shape })
+}
+
+/// The pattern of a file that names its blocks in words.
+fn block_letters(f: &Fields) -> Result<String, SpecError> {
+    let words = f.get("layers_block_type").and_then(Value::as_array);
+    let words = words.ok_or_else(|| f.missing("hybrid_override_pattern"))?;
+    let letter = |word: &Value| match word.as_str() {
+        Some("mamba") => Ok('M'),
+        Some("attention") => Ok('*'),
+        Some("mlp") => Ok('-'),
+        Some("moe") => Ok('E'),
+        _ => Err(f.bad("layers_block_type", word, "mamba, attention, mlp or moe")),
+    };
+    words.iter().map(letter).collect()
 }
 
 /// Jamba: Mamba with attention every eighth layer and experts every second.

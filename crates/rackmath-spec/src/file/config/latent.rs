@@ -5,12 +5,13 @@ use super::moe::{deepseek_experts, dense_first};
 use super::parts::{Read, block, experts_of, gated, layers, mtp, runs, shape};
 use crate::SpecError;
 use crate::model::{Ffn, Gate, Indexer, Latent, Mixer, Moe, Shape};
+use serde_json::Value;
 
 /// Latent attention with DeepSeek's spellings, and its sparse indexer where the file has one.
 pub(super) fn latent(f: &Fields) -> Result<Latent, SpecError> {
     f.pass_over(
         "attention_bias num_key_value_heads head_dim qk_head_dim mla_scale_q_lora mla_scale_kv_lora attention_method \
-         index_skip_topk_offset indexer_rope_interleave",
+         index_skip_topk_offset index_topk_freq index_share_for_mtp_iteration indexer_rope_interleave",
     );
     Ok(Latent {
         heads: f.count("num_attention_heads", most::HEADS)?,
@@ -35,8 +36,26 @@ pub(super) fn indexer(f: &Fields) -> Result<Option<Indexer>, SpecError> {
 
 /// Latent attention throughout, dense networks first, experts with so many values beside the router after.
 pub(super) fn deepseek(f: &Fields, notes: &mut Vec<String>, vectors: u64, vocab_copies: u64) -> Read {
-    let mixer = Mixer::Latent(latent(f)?);
+    let own = latent(f)?;
+    let shared = Latent { indexer: own.indexer.map(Indexer::shared), ..own.clone() };
+    let shares = shared_indexers(f)?;
+    // A layer beyond the list predicts ahead and has an indexer of its own.
+    let mixer = |i: u64| {
+        let of_another = shares.get(i as usize).is_some_and(|shares| *shares);
+        Mixer::Latent(if of_another { shared.clone() } else { own.clone() })
+    };
     dense_first(f, notes, mixer, deepseek_experts(f, vectors)?, vocab_copies)
+}
+
+/// Which layers take the picks of an earlier one's indexer; none where the file does not list them.
+fn shared_indexers(f: &Fields) -> Result<Vec<bool>, SpecError> {
+    let Some(listed) = f.per_layer("indexer_types", layers(f)?)? else { return Ok(Vec::new()) };
+    let kind = |(i, kind): (usize, &Value)| match kind.as_str() {
+        Some("full") => Ok(false),
+        Some("shared") if i > 0 => Ok(true),
+        _ => Err(f.bad("indexer_types", kind, "full, or shared after a full one")),
+    };
+    listed.iter().enumerate().map(kind).collect()
 }
 
 /// LongCat-Flash: each block has two attentions, two dense networks and one mixture whose output joins at the end.

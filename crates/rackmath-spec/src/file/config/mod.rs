@@ -51,6 +51,8 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("minimax_m2", moe::minimax_m2),
     ("minimax_m3", moe::minimax_m3),
     ("glm4_moe", moe::glm4_moe),
+    ("afmoe", moe::afmoe),
+    ("step3p5", moe::step3p5),
     ("dbrx", moe::dbrx),
     ("phimoe", moe::phimoe),
     ("hunyuan", moe::hunyuan),
@@ -71,13 +73,14 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("granitemoehybrid", hybrid::granite_hybrid),
     ("minimax_text_01", hybrid::minimax_text_01),
     ("deepseek_v4", exotic::deepseek_v4),
-    ("gemma4_text", exotic::gemma4),
+    ("gemma4_text gemma4_unified_text", exotic::gemma4),
 ];
 
 /// Multimodal wrappers and older spellings, by the text model inside.
 const WRAPPERS: &[(&str, &str)] = &[
     ("gemma3", "gemma3_text"),
     ("gemma4", "gemma4_text"),
+    ("gemma4_unified", "gemma4_unified_text"),
     ("llama4", "llama4_text"),
     ("mistral3", "mistral"),
     ("qwen3_5", "qwen3_5_text"),

@@ -4,7 +4,9 @@ use super::dense::qwen_spans;
 use super::fields::{Fields, most};
 use super::parts::{Read, alike, biased_gqa, block, experts, experts_of, gated, gqa, layers, mtp, runs, shape, spans};
 use crate::SpecError;
-use crate::model::{Attention, Bias, BlockIndex, Ffn, KvSource, Mixer, Mlp, Moe, Norm, QkNorm, Shape, Span};
+use crate::model::{
+    Attention, Bias, Block, BlockIndex, Ffn, Gate, KvSource, Mixer, Mlp, Moe, Norm, QkNorm, Shape, Span,
+};
 
 fn top_k(f: &Fields) -> Result<u64, SpecError> {
     f.count_any(&["num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk"], most::EXPERTS)
@@ -180,19 +182,109 @@ pub(super) fn glm4_moe(f: &Fields, notes: &mut Vec<String>) -> Read {
     let qk_norm = if f.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::None };
     let attention = Attention { bias: Bias { qkv: bias, out: false }, qk_norm, ..gqa(f)? };
     // The checkpoint repeats the embedding and the head inside the extra layer.
-    dense_first(f, notes, Mixer::Attention(attention), deepseek_experts(f, 1)?, 2)
+    dense_first(f, notes, |_| Mixer::Attention(attention.clone()), deepseek_experts(f, 1)?, 2)
 }
 
 /// Dense networks first, experts after, and layers that predict ahead with so many copies of the vocabulary.
-pub(super) fn dense_first(f: &Fields, notes: &mut Vec<String>, mixer: Mixer, moe: Moe, copies: u64) -> Read {
+pub(super) fn dense_first(
+    f: &Fields,
+    notes: &mut Vec<String>,
+    mixer: impl Fn(u64) -> Mixer,
+    moe: Moe,
+    copies: u64,
+) -> Read {
+    let n = layers(f)?;
     let first = f.opt_count("first_k_dense_replace", most::LAYERS)?.unwrap_or(0);
     let every = f.count_or("moe_layer_freq", most::LAYERS, 1)?;
-    let plain = block(mixer.clone(), Ffn::Dense(gated(f.count("intermediate_size", most::DIM)?)));
-    let sparse = block(mixer, Ffn::Moe(moe));
-    let runs = runs(layers(f)?, |i| Ok(if i >= first && i % every == 0 { sparse.clone() } else { plain.clone() }))?;
+    let listed = f.per_layer("mlp_layer_types", n)?;
+    let plain = Ffn::Dense(gated(f.count("intermediate_size", most::DIM)?));
+    let sparse = Ffn::Moe(moe);
+    let runs = runs(n, |i| {
+        let is_sparse = match listed.map(|list| (&list[i as usize], list[i as usize].as_str())) {
+            None => i >= first && i % every == 0,
+            Some((_, Some("sparse"))) => true,
+            Some((_, Some("dense"))) => false,
+            Some((other, _)) => return Err(f.bad("mlp_layer_types", other, "dense or sparse")),
+        };
+        Ok(block(mixer(i), if is_sparse { sparse.clone() } else { plain.clone() }))
+    })?;
     let shape = shape(f, notes, false, runs)?;
     let ahead = f.opt_count("num_nextn_predict_layers", 1000)?.unwrap_or(0);
-    Ok(Shape { mtp: mtp(&shape, ahead, sparse, copies), ..shape })
+    Ok(Shape { mtp: mtp(&shape, ahead, block(mixer(n), sparse), copies), ..shape })
+}
+
+/// Trinity (AFMoE): three windows to one full layer, gated attention, four norms, dense networks first.
+pub(super) fn afmoe(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(
+        "mup_enabled load_balance_coeff num_expert_groups num_limited_groups route_norm route_scale score_func \
+         use_grouped_mm",
+    );
+    let n = layers(f)?;
+    let every = f.count_or("global_attn_every_n_layers", most::LAYERS, 4)?;
+    let window = Span::Window(f.count("sliding_window", most::TOKENS)?);
+    let spans = match spans(f, n)? {
+        Some(spans) => spans,
+        None => (0..n).map(|i| if (i + 1) % every == 0 { Span::Full } else { window }).collect(),
+    };
+    let attention = Attention { qk_norm: QkNorm::PerHead, gate: Gate::PerElement, ..gqa(f)? };
+    let first = f.opt_count("num_dense_layers", most::LAYERS)?.unwrap_or(0);
+    let (dense, moe) = (gated(f.count("intermediate_size", most::DIM)?), deepseek_experts(f, 1)?);
+    let runs = runs(n, |i| {
+        let attention = Attention { span: spans[i as usize], ..attention.clone() };
+        let ffn = if i < first { Ffn::Dense(dense) } else { Ffn::Moe(moe.clone()) };
+        Ok(Block { norms: 4, ..block(Mixer::Attention(attention), ffn) })
+    })?;
+    shape(f, notes, false, runs)
+}
+
+/// Step 3.5: three windows with more query heads to one full layer, a gate for each head, dense networks first.
+pub(super) fn step3p5(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(
+        "att_impl_type moe_layer_offset moe_every_n_layer moe_router_activation moe_router_scaling_factor \
+         need_fp32_gate norm_expert_weight swiglu_limits swiglu_limits_shared yarn_only_types use_rope_layers \
+         partial_rotary_factors zero_centered sink",
+    );
+    let n = layers(f)?;
+    let spans = spans(f, n)?.ok_or_else(|| f.missing("layer_types"))?;
+    let dim = f.count("head_dim", most::HEADS)?;
+    let kv_heads = f.count_any(&["num_attention_groups", "num_key_value_heads"], most::HEADS)?;
+    let gate = if f.flag("use_head_wise_attn_gate", true)? { Gate::PerHead } else { Gate::None };
+    let qk_norm = if f.flag("use_qk_norm", true)? { QkNorm::PerHead } else { QkNorm::None };
+    let full =
+        Attention { qk_norm, gate, ..Attention::full(f.count("num_attention_heads", most::HEADS)?, kv_heads, dim) };
+    let local = match f.object("attention_other_setting")? {
+        None => full.clone(),
+        Some(other) => {
+            let heads = other.count("num_attention_heads", most::HEADS)?;
+            let kv_heads = other.count_or("num_attention_groups", most::HEADS, kv_heads)?;
+            Attention {
+                qk_norm,
+                gate,
+                ..Attention::full(heads, kv_heads, other.count_or("head_dim", most::HEADS, dim)?)
+            }
+        }
+    };
+    let sparse = f.text_of("moe_layers_enum")?.ok_or_else(|| f.missing("moe_layers_enum"))?;
+    let sparse: Option<Vec<u64>> = sparse.split(',').map(|layer| layer.trim().parse().ok()).collect();
+    let sparse =
+        sparse.ok_or_else(|| f.refuse("moe_layers_enum", "a text", "layer numbers with commas between them"))?;
+    let experts = experts_of(f, ["moe_num_experts", "moe_top_k", "moe_intermediate_size"])?;
+    let moe = Moe {
+        shared: f.opt_count("share_expert_dim", most::DIM)?.map(gated),
+        router_vectors: u64::from(f.flag("use_moe_router_bias", true)?),
+        ..experts
+    };
+    let dense = gated(f.count("intermediate_size", most::DIM)?);
+    let runs = runs(n, |i| {
+        let span = spans[i as usize];
+        let attention = Attention { span, ..if span == Span::Full { full.clone() } else { local.clone() } };
+        let ffn = if sparse.contains(&i) { Ffn::Moe(moe.clone()) } else { Ffn::Dense(dense) };
+        Ok(block(Mixer::Attention(attention), ffn))
+    })?;
+    let shape = shape(f, notes, false, runs)?;
+    let ahead = f.opt_count("num_nextn_predict_layers", 1000)?.unwrap_or(0);
+    // The layers that predict ahead have a window and a dense network, by the model card.
+    Ok(Shape { mtp: mtp(&shape, ahead, block(Mixer::Attention(local), Ffn::Dense(dense)), 0), ..shape })
 }
 
 /// Experts as DeepSeek spells them; `vectors` values per expert beside the router.

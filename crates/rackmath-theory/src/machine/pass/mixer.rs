@@ -121,7 +121,7 @@ impl Prep<'_> {
                 let latent = mla::Latent { heads: here(a.heads), rank, rope, nope, value };
                 let cap = a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64);
                 let heads = self.heads(HeadsShape::Latent { latent, kv }, cap, a.heads)?;
-                MixerOp { heads: Some(heads), side: a.indexer.map(|i| index(i, 1.0)) }
+                MixerOp { heads: Some(heads), side: a.indexer.filter(|i| i.own()).map(|i| index(i, 1.0)) }
             }
             Mixer::Compressed(a) => {
                 let ratio = a.ratio.map_or(f64::INFINITY, |r| r as f64);
