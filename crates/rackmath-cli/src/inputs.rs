@@ -166,7 +166,7 @@ impl<'a> Inputs<'a> {
         }
         let path = Path::new(word);
         let is_path =
-            looks_like_a_path(word) || (kind == "model" && path.exists() && self.catalog.model(word).is_err());
+            looks_like_a_path(word) || (kind == "model" && path.exists() && !self.catalog.holds(Kind::Models, word));
         if !is_path || kind.is_empty() {
             return Ok(word.to_owned());
         }

@@ -9,7 +9,7 @@ use crate::system::SCALE_OUT;
 use crate::{
     AttentionKernels, Chip, ChipFamilies, Cited, ClarkLaw, Date, Engine, EngineSupport, Failures, GemmKernels, LawForm,
     Level, MemoryTier, Model, MoeKernels, Network, QualityWords, RouterRules, ScalingLaw, Scenario, SpecError, System,
-    Topology, TrainingRun, TrainingStack, evidence, file, price, validation,
+    Topology, TrainingRun, TrainingStack, evidence, file, name, price, validation,
 };
 use rackmath_units::{ByteRate, Bytes};
 use serde::Deserialize;
@@ -246,8 +246,19 @@ impl Catalog {
         self.shelf().get(name, self)
     }
 
+    /// A model by a name of its own, or as [`name`] reads it; what was read is then said in its name and first note.
     pub fn model(&self, name: &str) -> Result<Arc<Model>, SpecError> {
-        self.get(name)
+        let shelf = self.shelf::<Model>();
+        if shelf.holds(name) {
+            return shelf.get(name, self);
+        }
+        let reading = name::read(name, shelf.named())?;
+        Ok(Arc::new(reading.of(name, &*shelf.get(&reading.id, self)?)))
+    }
+
+    /// Whether a file of a kind has this name as its own.
+    pub fn holds(&self, kind: Kind, name: &str) -> bool {
+        self.shelves(kind).any(|shelf| shelf.holds(name))
     }
 
     pub fn chip(&self, name: &str) -> Result<Arc<Chip>, SpecError> {

@@ -25,6 +25,7 @@ pub mod layout;
 pub mod lengths;
 pub mod measurement;
 pub mod model;
+pub mod name;
 mod network;
 pub mod price;
 pub mod router;

@@ -449,6 +449,13 @@ impl Model {
         }
     }
 
+    /// One format for every matrix, with embeddings and norms left as they are save for formats of whole files.
+    pub fn formats_in(&self, dtype: Dtype) -> Formats {
+        let whole = dtype.covers_embedding() || matches!(self.body, Body::Lump(_));
+        let other = if whole { dtype } else { self.formats().other };
+        Formats { routed: dtype, linear: dtype, mixer: dtype, other }
+    }
+
     /// The cache format engines choose by themselves: the model's 16-bit type.
     pub fn cache_dtype(&self) -> Dtype {
         let own = self.formats().other;

@@ -65,6 +65,14 @@ impl<T: Thing> Shelf<T> {
         file::parse_toml(&found.id, found.packed.unwrap_or(&found.text))
     }
 
+    /// Each id with each of its names, itself among them.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.items.iter().flat_map(|i| {
+            let names = std::iter::once(&*i.id).chain(i.names().iter().map(String::as_str));
+            names.map(|name| (&*i.id, name))
+        })
+    }
+
     fn found(&self, name: &str) -> Result<&Item<T>, SpecError> {
         self.item(name).ok_or_else(|| SpecError::unknown(self.what, name, self.all_names().into_iter()))
     }
@@ -125,7 +133,7 @@ impl<T: Thing> Files for Shelf<T> {
     }
 
     fn all_names(&self) -> Vec<&str> {
-        self.items.iter().flat_map(|i| std::iter::once(&*i.id).chain(i.names().iter().map(String::as_str))).collect()
+        self.named().map(|(_, name)| name).collect()
     }
 
     fn holds(&self, name: &str) -> bool {

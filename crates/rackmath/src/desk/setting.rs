@@ -222,18 +222,11 @@ pub(crate) fn untimed(why: Untimed, on: &Deployment) -> Error {
     }
 }
 
-/// Formats as run: the checkpoint's, or one for every matrix with embeddings and norms left as they are,
-/// save for formats of whole files.
+/// Formats as run: the checkpoint's, or the one asked for.
 pub(crate) fn formats(model: &Model, wanted: Option<&str>) -> Result<Formats, Error> {
-    let own = model.formats();
     match wanted {
-        None | Some("auto") => Ok(own),
-        Some(name) => {
-            let dtype = name.parse::<Dtype>()?;
-            let other = if dtype.covers_embedding() { dtype } else { own.other };
-            let other = if matches!(model.body, Body::Lump(_)) { dtype } else { other };
-            Ok(Formats { routed: dtype, linear: dtype, mixer: dtype, other })
-        }
+        None | Some("auto") => Ok(model.formats()),
+        Some(name) => Ok(model.formats_in(name.parse()?)),
     }
 }
 

@@ -45,9 +45,10 @@ impl Replays {
     /// Rows are whole in a pass; a mean between two whole numbers is padded as often to the size of either as it lies near it.
     pub(super) fn padded(&self, rows: f64) -> f64 {
         let (below, above) = (rows.floor(), rows.ceil());
-        match below < above && below > 0.0 {
-            true => self.size(below) * (above - rows) + self.size(above) * (rows - below),
-            false => self.size(above),
+        if below < above && below > 0.0 {
+            self.size(below) * (above - rows) + self.size(above) * (rows - below)
+        } else {
+            self.size(above)
         }
     }
 

@@ -1,0 +1,303 @@
+//! Names as people have them: an owner, a model, a fine-tune's own words and the format of the weights in one id, such as
+//! `RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16` or `qwen3:32b-q8_0`.
+//!
+//! A name is cut into words. A model of the catalogue is meant if the words of one of its own names stand in it, in their order;
+//! of several the one with the most words. Of the words left over, some say nothing of the weights (`instruct`, a date), some are a format, and
+//! some are a fine-tune's own, which changes no shape. Words that speak of another model (a size, a version behind the name, `vl`,
+//! `embedding`) are a reason to refuse: a wrong model is worse than none.
+
+use crate::model::{Body, Model};
+use crate::{Dtype, Gguf, SpecError};
+
+/// Words that every release of a model may carry.
+const RELEASES: &str = "base chat dynamic final gguf hf instruct it kv latest meta mlx original preview pt qat quant quantized \
+    reasoning sft text think thinking ud unsloth";
+
+/// Words of ways to make a format narrower that leave its width to another word, or mean four bits.
+const METHODS: &str = "autoround awq bnb gptq";
+
+/// Words of another model, however much of the name is one that is known.
+const OTHERS: &str = "air asr audio bpw draft drafter eagle eagle3 embed embedding exl2 exl3 flash image large linear lite lora \
+    max medium medusa micro mini minitron moe mtp multimodal nano next ocr omni plus prm pro pruned reap \
+    rerank reranker reward rm small super tiny tts turbo ultra vision vl vlm xs";
+
+/// What a name says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The model of the catalogue.
+    pub id: String,
+    /// The format of its weights, where the name states one or its kind of file has a usual one.
+    pub weights: Option<Format>,
+    /// Words taken for a fine-tune's own.
+    pub unread: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Said(Dtype),
+    /// The name says which kind of file it is, not how wide.
+    Usual(Dtype),
+}
+
+impl Reading {
+    /// The model that was meant, with what was read of its name.
+    pub(crate) fn of(&self, asked: &str, model: &Model) -> Model {
+        let mut read = model.clone();
+        let own = model.formats();
+        // A file of a model that is narrow from the start keeps its width.
+        let narrow = |dtype: &Dtype| own.routed.bits().min(own.linear.bits()) > dtype.bits();
+        let weights = match self.weights {
+            Some(Format::Said(dtype)) => Some(dtype),
+            Some(Format::Usual(dtype)) => Some(dtype).filter(narrow),
+            None => None,
+        };
+        if let Some(dtype) = weights {
+            let formats = model.formats_in(dtype);
+            match &mut read.body {
+                Body::Layers(shape) => shape.formats = formats,
+                Body::Lump(lump) => lump.weights = dtype,
+            }
+        }
+        let in_format = match (self.weights, weights) {
+            (Some(Format::Said(_)), Some(dtype)) => format!(" with weights in {dtype}"),
+            (_, Some(dtype)) => format!(" with weights in {dtype}, usual in such files; the name does not say"),
+            _ => String::new(),
+        };
+        let tuned = match &self.unread[..] {
+            [] => String::new(),
+            words => format!(", tuned further ({}) without change of shape", words.join(" ")),
+        };
+        let note = format!("\"{}\" was read as {}{in_format}{tuned}", asked.trim(), model.name);
+        read.notes.insert(0, note);
+        read.name = format!("{} (\"{}\")", model.name, asked.trim());
+        read
+    }
+}
+
+/// Reads a name that is no model's own, given each model's id with one of its names.
+pub(crate) fn read<'a>(name: &str, models: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Reading, SpecError> {
+    let all: Vec<(&str, &str)> = models.collect();
+    let asked = cut(name);
+    let mut best: Option<(Left, &str)> = None;
+    for (id, own) in &all {
+        let Some(left) = Left::over(&asked.words, &cut(own).words) else { continue };
+        let better = best.as_ref().is_none_or(|(other, _)| left.rank() < other.rank());
+        // One name may be two models' only where both know it.
+        if better {
+            best = Some((left, id));
+        }
+    }
+    let missing = || SpecError::unknown("model", name, all.iter().flat_map(|(id, own)| [*id, *own]));
+    let (left, id) = best.ok_or_else(missing)?;
+    if left.others.is_empty() {
+        return Ok(Reading { id: id.to_owned(), weights: asked.format, unread: left.strange });
+    }
+    let words = left.others.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" and ");
+    let hint = format!("the nearest is {id}, which is without {words}; or give the model's config.json");
+    Err(missing().hint(hint))
+}
+
+/// A name in words.
+struct Cut {
+    words: Vec<String>,
+    format: Option<Format>,
+}
+
+fn cut(name: &str) -> Cut {
+    let lower = name.trim().to_ascii_lowercase();
+    let (owner, bare) = lower.rsplit_once('/').unwrap_or(("", &lower));
+    let bare = bare.strip_suffix(".gguf").map_or_else(|| bare.to_owned(), |file| format!("{file}-gguf"));
+    let mut pieces: Vec<&str> = Vec::new();
+    let mut from = 0;
+    let bytes = bare.as_bytes();
+    for (at, byte) in bare.bytes().enumerate() {
+        let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
+        let version = byte == b'.' && at > 0 && digit(at - 1) && digit(at + 1);
+        if !byte.is_ascii_alphanumeric() && !version && byte.is_ascii() {
+            pieces.push(&bare[from..at]);
+            from = at + 1;
+        }
+    }
+    pieces.push(&bare[from..]);
+    pieces.retain(|piece| !piece.is_empty());
+    let mlx = owner.starts_with("mlx") || pieces.contains(&"mlx");
+    let file = pieces.contains(&"gguf") || (name.contains(':') && owner.is_empty());
+    let (mut words, mut said, mut usual) = (Vec::new(), None, None);
+    let mut at = 0;
+    while at < pieces.len() {
+        let stated = (1..=4).rev().filter(|n| at + n <= pieces.len());
+        let mut stated = stated.filter_map(|n| Some((n, format(&pieces[at..at + n].join("-"), mlx)?)));
+        if let Some((n, dtype)) = stated.next() {
+            said = said.or(Some(dtype));
+            at += n;
+            continue;
+        }
+        if listed(METHODS, pieces[at]) {
+            usual = Some(Format::Said(Dtype::Int4));
+        } else {
+            words.extend(parts(pieces[at]));
+        }
+        at += 1;
+    }
+    let whole = file.then_some(Format::Usual(Dtype::Gguf(Gguf::Q4KM)));
+    let blocks = |dtype| if dtype == Dtype::Fp8 && listed(BLOCKS, owner) { Dtype::Fp8Block } else { dtype };
+    Cut { words, format: said.map(|dtype| Format::Said(blocks(dtype))).or(usual).or(whole) }
+}
+
+/// Makers whose own 8-bit checkpoints have a scale to each block of 128 x 128 weights, as DeepSeek V3's.
+const BLOCKS: &str = "qwen deepseek-ai minimaxai";
+
+/// The format words stand for.
+fn format(words: &str, mlx: bool) -> Option<Dtype> {
+    Some(match words {
+        "awq" | "gptq" | "float" | "half" => return None,
+        "fp4" | "nvfp4a16" => Dtype::NvFp4,
+        "4bit" | "4bits" | "int4" if mlx => Dtype::Gguf(Gguf::Mlx4),
+        "8bit" | "8bits" | "int8" if mlx => Dtype::Gguf(Gguf::Mlx8),
+        "4bit" | "4bits" | "nf4" | "w4a16-g128" => Dtype::Int4,
+        "8bit" | "8bits" | "w8a16" => Dtype::Int8,
+        "q4-k-xl" => Dtype::Gguf(Gguf::Q4KM),
+        "q5-k-xl" => Dtype::Gguf(Gguf::Q5KM),
+        "q8" => Dtype::Gguf(Gguf::Q8_0),
+        other => other.parse().ok()?,
+    })
+}
+
+/// A family and its version are two words, joined or not: `llama3.1` is `llama 3.1`.
+fn parts(piece: &str) -> Vec<String> {
+    let letters = piece.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let cut = if letters >= 3 { letters } else { 0 };
+    [&piece[..cut], &piece[cut..]].into_iter().filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+/// What is left of a name beside a model's.
+struct Left {
+    /// Words of the model.
+    matched: usize,
+    others: Vec<String>,
+    strange: Vec<String>,
+}
+
+impl Left {
+    /// None unless the words of the model stand in the name, in their order.
+    fn over(asked: &[String], own: &[String]) -> Option<Self> {
+        let mut own = own.iter().filter(|word| !says_nothing(word)).peekable();
+        own.peek()?;
+        let mut left = Self { matched: 0, others: Vec::new(), strange: Vec::new() };
+        for word in asked {
+            if own.next_if(|next| *next == word).is_some() {
+                left.matched += 1;
+            } else if !says_nothing(word) {
+                let other = listed(OTHERS, word) || size(word) || (left.matched > 0 && version(word));
+                if other { &mut left.others } else { &mut left.strange }.push(word.clone());
+            }
+        }
+        own.next().is_none().then_some(left)
+    }
+
+    /// Less is better.
+    fn rank(&self) -> (usize, usize, usize) {
+        (self.others.len(), usize::MAX - self.matched, self.strange.len())
+    }
+}
+
+/// A word of any release, or a date such as 2507, 0528 or 20250610.
+fn says_nothing(word: &str) -> bool {
+    listed(RELEASES, word) || (matches!(word.len(), 4 | 6 | 8) && word.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn listed(list: &str, word: &str) -> bool {
+    list.split(' ').any(|one| one == word)
+}
+
+/// So many parameters, experts, or thousands of tokens: 70b, 0.5b, 270m, 8x7b, a3b, e4b, 16e, 128k.
+fn size(word: &str) -> bool {
+    let bare = word.strip_prefix(['a', 'e']).unwrap_or(word);
+    let number = bare.strip_suffix(['b', 'm', 'e', 'k']);
+    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'x')))
+}
+
+fn version(word: &str) -> bool {
+    let bare = word.strip_prefix(['v', 'r']).unwrap_or(word);
+    !bare.is_empty() && bare.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODELS: &[(&str, &str)] = &[
+        ("llama-3.1-8b", "meta-llama/Llama-3.1-8B"),
+        ("llama-3.1-70b", "llama-3.3-70b"),
+        ("qwen2.5-72b", "qwen2.5-72b"),
+        ("qwen3-30b-a3b", "qwen3-30b-a3b"),
+        ("qwen3-32b", "Qwen/Qwen3-32B"),
+        ("mistral-nemo-12b", "mistralai/Mistral-Nemo-Base-2407"),
+        ("mistral-7b", "mistral-7b"),
+        ("phi-4", "phi-4"),
+        ("deepseek-v3", "deepseek-r1"),
+    ];
+
+    fn told(name: &str) -> Result<Reading, SpecError> {
+        read(name, MODELS.iter().copied())
+    }
+
+    #[test]
+    fn a_name_is_a_model_a_format_and_words_of_its_own() {
+        let said = |dtype: Dtype| Some(Format::Said(dtype));
+        let q4 = Dtype::Gguf(Gguf::Q4KM);
+        for (name, id, weights, unread) in [
+            ("RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16", "llama-3.1-70b", said(Dtype::Int4), ""),
+            ("nvidia/Llama-3.1-8B-Instruct-FP8", "llama-3.1-8b", said(Dtype::Fp8), ""),
+            ("Qwen/Qwen3-32B-FP8", "qwen3-32b", said(Dtype::Fp8Block), ""),
+            ("Qwen/Qwen3-32B-GPTQ-Int8", "qwen3-32b", said(Dtype::Int8), ""),
+            ("Qwen/Qwen2.5-72B-Instruct-AWQ", "qwen2.5-72b", said(Dtype::Int4), ""),
+            ("unsloth/Qwen3-30B-A3B-Instruct-2507-GGUF", "qwen3-30b-a3b", Some(Format::Usual(q4)), ""),
+            ("unsloth/Meta-Llama-3.1-8B-bnb-4bit", "llama-3.1-8b", said(Dtype::Int4), ""),
+            ("mlx-community/Qwen3-32B-4bit", "qwen3-32b", said(Dtype::Gguf(Gguf::Mlx4)), ""),
+            ("bartowski/Llama-3.3-70B-Instruct-Q5_K_M.gguf", "llama-3.1-70b", said(Dtype::Gguf(Gguf::Q5KM)), ""),
+            ("NousResearch/Hermes-3-Llama-3.1-8B", "llama-3.1-8b", None, "hermes 3"),
+            ("llama3.3:70b-instruct-q4_K_M", "llama-3.1-70b", said(q4), ""),
+            ("qwen3:32b", "qwen3-32b", Some(Format::Usual(q4)), ""),
+            ("mistralai/Mistral-Nemo-Instruct-2407", "mistral-nemo-12b", None, ""),
+            ("nvidia/DeepSeek-R1-0528-NVFP4", "deepseek-v3", said(Dtype::NvFp4), ""),
+        ] {
+            let read = told(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(
+                (read.id.as_str(), read.weights, read.unread.join(" ").as_str()),
+                (id, weights, unread),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn words_of_another_model_are_refused_by_name() {
+        for (name, word) in [
+            ("Qwen/Qwen2.5-VL-72B-Instruct", "\"vl\""),
+            ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "\"70b\""),
+            ("mistralai/Mistral-7B-Instruct-v0.2", "\"v0.2\""),
+            ("microsoft/Phi-4-multimodal-instruct", "\"multimodal\""),
+        ] {
+            let error = told(name).unwrap_err().to_string();
+            assert!(error.contains(word) && error.contains("config.json"), "{error}");
+        }
+        assert!(told("meta-llama/Llama-3.2-11B-Vision").is_err() && told("llama").is_err() && told("").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(name in ".{0,60}") {
+            _ = told(&name);
+        }
+
+        #[test]
+        fn a_format_behind_a_name_is_read_back(at in 0..MODELS.len(), format in 0..5_usize, owner in "[a-z]{1,8}") {
+            let dtype = [Dtype::Fp8, Dtype::NvFp4, Dtype::MxFp4, Dtype::Int8, Dtype::Gguf(Gguf::Q4KM)][format];
+            let (id, own) = MODELS[at];
+            let bare = own.rsplit('/').next().unwrap_or(own);
+            let read = told(&format!("{owner}x/{bare}-Instruct-{dtype}")).unwrap();
+            proptest::prop_assert_eq!((read.id.as_str(), read.weights), (id, Some(Format::Said(dtype))));
+        }
+    }
+}
