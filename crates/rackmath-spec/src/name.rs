@@ -149,15 +149,22 @@ const BLOCKS: &str = "qwen deepseek-ai minimaxai";
 
 /// The format words stand for.
 fn format(words: &str, mlx: bool) -> Option<Dtype> {
+    let bits = words.strip_suffix("bits").or(words.strip_suffix("bit")).or(words.strip_prefix("int"));
+    if let Some(format) = bits.filter(|_| mlx).and_then(|bits| Gguf::named(&format!("mlx-{bits}bit"))) {
+        return Some(Dtype::Gguf(format));
+    }
     Some(match words {
         "awq" | "gptq" | "float" | "half" => return None,
         "fp4" | "nvfp4a16" => Dtype::NvFp4,
-        "4bit" | "4bits" | "int4" if mlx => Dtype::Gguf(Gguf::Mlx4),
-        "8bit" | "8bits" | "int8" if mlx => Dtype::Gguf(Gguf::Mlx8),
         "4bit" | "4bits" | "nf4" | "w4a16-g128" => Dtype::Int4,
         "8bit" | "8bits" | "w8a16" => Dtype::Int8,
-        "q4-k-xl" => Dtype::Gguf(Gguf::Q4KM),
-        "q5-k-xl" => Dtype::Gguf(Gguf::Q5KM),
+        // Files of wider tensors than the mix they are named after; nearest to it of those known.
+        "q2-k-xl" => Dtype::Gguf(Gguf::Q2K),
+        "q3-k-xl" => Dtype::Gguf(Gguf::Q3KL),
+        "q4-k-l" | "q4-k-xl" => Dtype::Gguf(Gguf::Q4KM),
+        "q5-k-l" | "q5-k-xl" => Dtype::Gguf(Gguf::Q5KM),
+        "q6-k-l" | "q6-k-xl" => Dtype::Gguf(Gguf::Q6K),
+        "q8-k-xl" => Dtype::Gguf(Gguf::Q8_0),
         "q8" => Dtype::Gguf(Gguf::Q8_0),
         other => other.parse().ok()?,
     })
