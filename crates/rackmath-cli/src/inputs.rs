@@ -168,6 +168,10 @@ impl<'a> Inputs<'a> {
         let is_path =
             looks_like_a_path(word) || (kind == "model" && path.exists() && !self.catalog.holds(Kind::Models, word));
         if !is_path || kind.is_empty() {
+            let own = kind != "model" || self.catalog.holds(Kind::Models, word);
+            if let Some(config) = Some(word).filter(|_| !own).and_then(|word| downloaded(word, &hub()?)) {
+                self.files.insert(word.to_owned(), Value::String(read(&config)?));
+            }
             return Ok(word.to_owned());
         }
         let path = if kind == "model" && path.is_dir() { path.join("config.json") } else { path.to_owned() };
@@ -208,6 +212,26 @@ impl<'a> Inputs<'a> {
             _ => Ok(Value::Null),
         }
     }
+}
+
+/// Where Hugging Face's tools keep what they downloaded.
+fn hub() -> Option<PathBuf> {
+    let folder = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let home = || folder("HF_HOME").or_else(|| Some(folder("HOME")?.join(".cache/huggingface")));
+    folder("HF_HUB_CACHE").or_else(|| Some(home()?.join("hub")))
+}
+
+/// The config.json of a Hugging Face id among them: of its main branch, or of the one snapshot there is.
+fn downloaded(id: &str, hub: &Path) -> Option<PathBuf> {
+    let (owner, name) = id.split_once('/').filter(|(owner, name)| !owner.is_empty() && !name.contains(['/', '\\']))?;
+    let model = hub.join(format!("models--{owner}--{name}"));
+    let main = std::fs::read_to_string(model.join("refs/main")).ok();
+    let snapshots = std::fs::read_dir(model.join("snapshots")).ok()?;
+    let mut there: Vec<PathBuf> = snapshots.flatten().map(|entry| entry.path().join("config.json")).collect();
+    there.retain(|path| path.is_file());
+    let of_main =
+        main.and_then(|commit| there.iter().find(|path| path.parent().is_some_and(|p| p.ends_with(commit.trim()))));
+    of_main.or(there.first().filter(|_| there.len() == 1)).cloned()
 }
 
 fn file_name(path: &Path) -> String {

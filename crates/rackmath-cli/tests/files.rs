@@ -39,6 +39,27 @@ fn llama(field: &str) -> Vec<u8> {
 }
 
 #[test]
+fn a_model_that_was_downloaded_is_read_where_it_lies() {
+    let hub = std::env::temp_dir().join(format!("rackmath-hub-{}", std::process::id()));
+    let snapshot = hub.join("hub/models--acme--Own-7B/snapshots/abc123");
+    std::fs::create_dir_all(&snapshot).unwrap();
+    std::fs::write(snapshot.join("config.json"), llama("\"num_hidden_layers\": 7")).unwrap();
+    let ask = |id: &str| {
+        let mut command = assert_cmd::Command::cargo_bin("rackmath").unwrap();
+        command.env("HF_HOME", &hub).env_remove("HF_HUB_CACHE").args(["models", id, "--json"]).output().unwrap()
+    };
+    let found = ask("acme/Own-7B");
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+    assert!(String::from_utf8_lossy(&found.stdout).contains("\"layers\": 7"));
+    assert!(!ask("acme/Other-7B").status.success());
+    std::fs::remove_dir_all(hub).unwrap();
+    // A quantised fork by name alone, with what was read of it; and one that is another model.
+    let out = shown("estimate RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16 --on 2xh100 --tp 2");
+    assert!(out.contains("was read as Llama 3.1 70B with weights in int4"), "{out}");
+    said(&[("step Qwen/Qwen3-VL-235B-A22B-Instruct", "without \"vl\"")]);
+}
+
+#[test]
 fn a_users_model_chip_and_system_are_read_by_path() {
     let config = temp(
         "config.json",
