@@ -1,6 +1,8 @@
-//! Names as people have them: what clouds call their machines. The tables say what is true of the machine, whoever reads the name.
+//! Names as people have them: ids of models, and what clouds call their machines. The tables say what is true of the checkpoint
+//! or the machine, whoever reads the name.
 
 use rackmath_catalog::embedded;
+use rackmath_spec::{Dtype, Kind};
 
 /// The rows of a table without its header; a comma inside quotes does not part two fields.
 fn rows(table: &str) -> Vec<Vec<&str>> {
@@ -30,4 +32,27 @@ fn a_clouds_name_of_a_machine_is_so_many_of_that_chip_or_unknown() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(known >= 80, "{known} of {} are known", table.len());
+}
+
+/// The table of ids: the catalogue's model with the same shapes, or `none` where no model of the catalogue has them, and the
+/// format of the weights. A repository of GGUF files named without a file stands for Q4_K_M, which llama.cpp and Ollama take;
+/// NF4 with nested scales (bnb-4bit, 4.13 bits) for int4 in groups of 128.
+#[test]
+fn the_table_of_ids_speaks_of_models_and_formats_that_exist() {
+    let catalog = embedded();
+    let table = rows(include_str!("data/ids.csv"));
+    let mut ids = std::collections::BTreeSet::new();
+    for row in &table {
+        let &[id, architecture, weights, source] = &row[..] else { panic!("{row:?}") };
+        assert!(ids.insert(id.to_lowercase()), "{id} twice");
+        assert!(!source.is_empty(), "{id}");
+        if architecture == "none" {
+            assert_eq!(weights, "-", "{id}");
+            continue;
+        }
+        assert!(catalog.ids(Kind::Models).any(|model| model == architecture), "{id}: {architecture}");
+        let format: Dtype = weights.parse().unwrap_or_else(|e| panic!("{id}: {weights}: {e}"));
+        assert_eq!(format.name(), weights, "{id}");
+    }
+    assert!(table.len() >= 220, "{}", table.len());
 }
