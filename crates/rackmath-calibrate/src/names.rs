@@ -23,6 +23,8 @@ struct Table {
     format: BTreeMap<String, String>,
     inferencex: BTreeMap<String, String>,
     may_draft: Vec<String>,
+    /// Requests of a max-load run of TensorRT-LLM, by the lengths of prompts and answers.
+    requests: BTreeMap<String, f64>,
 }
 
 /// Upper and lower case, and how words are joined, do not matter.
@@ -48,6 +50,11 @@ impl<'a> Names<'a> {
     /// The same; a name nobody knows is kept, so that whoever asks for the model is told it.
     pub fn named(&self, name: &str) -> String {
         self.model(name).unwrap_or_else(|| name.to_owned())
+    }
+
+    /// How many requests a max-load run of such lengths has; none where that is not published.
+    pub fn requests(&self, input: f64, output: f64) -> Option<f64> {
+        self.table.requests.get(&format!("{input}/{output}")).copied()
     }
 
     /// Whether its servers may have drafted tokens without saying so.

@@ -86,9 +86,20 @@ fn collective(file: &'static str, record: &Record) -> Result<Row, String> {
         (_, Some(engine)) => (Some((engine, Launch::Graph)), format!("{engine} graph")),
         (s, None) => return Err(format!("no all-reduce kernel \"{s}\"")),
     };
-    let bytes = Bytes::b(record.amount("message_bytes")?);
-    let what = What::Collective { collective, engine, n: record.amount("num_gpus")? as u64, bytes };
-    Ok(Row { file, system: record.needed("system")?.into(), operation, kernel, what, measured: record.latency()? })
+    let (n, mut bytes) = (record.amount("num_gpus")? as u64, Bytes::b(record.amount("message_bytes")?));
+    if record.text("backend") == "oneccl" {
+        // Messages are counted at two bytes an element whatever it is, and an all-gather's is what one rank gives: only so do
+        // all its collectives reach one rate.
+        let gathered = if collective == Collective::AllGather { n as f64 } else { 1.0 };
+        bytes = bytes * (gathered * if record.text("dtype") == "int8" { 0.5 } else { 1.0 });
+    }
+    let what = What::Collective { collective, engine, n, bytes };
+    // The host of these rows had no peer access beyond a pair.
+    let system = match record.needed("system")? {
+        "l40s" => "l40s-no-peer",
+        other => other,
+    };
+    Ok(Row { file, system: system.into(), operation, kernel, what, measured: record.latency()? })
 }
 
 fn exchange(file: &'static str, record: &Record, system: &str, dtype: &str) -> Result<Row, String> {
@@ -272,8 +283,9 @@ fn is_long_gather_or_reduce(what: &What) -> bool {
 /// Constants fitted to the tables of a folder, one set per kind of link, as the tables of catalogue files.
 pub fn fit(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     let mut rows = read(folder)?.rows;
-    // B200 and B300 have the same links; no rack is timed beside them but in one table.
-    rows.retain(|row| fitted_on(&row.system) || row.system.starts_with("b300") || row.file == RACK);
+    // B200 and B300 have the same links, B60 its own; no rack is timed beside them but in one table.
+    let own = |row: &Row| row.system.starts_with("b300") || row.system.ends_with("b60") || row.file == RACK;
+    rows.retain(|row| fitted_on(&row.system) || own(row));
     Ok(fit::toml(&fit::all(&rows, &Machines::of(&rows, catalog)?)))
 }
 

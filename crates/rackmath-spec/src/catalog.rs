@@ -460,7 +460,11 @@ fn of_chips(chip: Arc<Chip>, n: u64) -> System {
         oversubscription: 1.0,
     };
     let mut levels = Vec::new();
-    if let Some(bandwidth) = &chip.link.scale_up {
+    // Chips that are sold alone meet on the data-centre network, unless they are cards of one host.
+    let alone = chip.link.domain.value == 1 && !chip.link.kind.starts_with("pcie");
+    if let Some(out) = chip.link.scale_out.as_ref().filter(|_| alone) {
+        levels.push(level(SCALE_OUT, 100_000, out, Topology::Switched));
+    } else if let Some(bandwidth) = &chip.link.scale_up {
         let topology = match chip.link.kind.as_str() {
             "infinity-fabric" => Topology::Mesh,
             "ici" => Topology::Torus,

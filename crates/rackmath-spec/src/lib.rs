@@ -54,7 +54,7 @@ pub use kernel_moe::{CacheUse, MoeFit, MoeFormat, MoeFound, MoeKernel, MoeKernel
 pub use layout::Layout;
 pub use model::Model;
 pub use network::{
-    AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Residual,
+    AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Residual, Span, Tree,
 };
 pub use router::RouterRules;
 pub use run::{TrainingRun, rounded};

@@ -74,6 +74,8 @@ pub enum Way {
     Open { rate: f64 },
     /// As many requests as fit.
     Full,
+    /// So many requests of one length over all attention groups, all there from the start.
+    Queue { requests: f64 },
     /// A batch that starts together and ends together.
     Static { batch: f64 },
     /// One decode step of sequences with this much context each.

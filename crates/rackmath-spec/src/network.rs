@@ -44,8 +44,41 @@ pub struct Library {
     /// Share of the rate when the switch adds up; none where switches cannot.
     #[serde(default, deserialize_with = "share_or_none")]
     pub in_network: Option<Fraction>,
+    /// What the way through a host's PCIe tree makes of it; none on other links.
+    pub tree: Option<Tree>,
     #[serde(flatten)]
     pub evidence: Evidence,
+}
+
+/// Cards of one host without links of their own. Short messages carry a flag with every word: they start fast and move slowly,
+/// at the library's own `launch` and `hop`. Long ones are cut into chunks.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tree {
+    /// Starting a long message, and one of its steps from rank to rank.
+    pub launch: Seconds,
+    pub hop: Seconds,
+    /// How far a group reaches, nearest first: a pair below one switch or root port, one socket, both sockets.
+    pub spans: Vec<Span>,
+}
+
+/// Shares of the card's one-way rate that a ring over so many cards reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Span {
+    pub chips: u64,
+    #[serde(deserialize_with = "share")]
+    pub short: Fraction,
+    #[serde(deserialize_with = "share")]
+    pub long: Fraction,
+}
+
+impl Tree {
+    /// The narrowest span that holds so many cards, or the widest there is.
+    pub fn span(&self, chips: u64) -> Span {
+        let widest = self.spans[self.spans.len() - 1];
+        self.spans.iter().find(|span| span.chips >= chips).copied().unwrap_or(widest)
+    }
 }
 
 /// An engine's own all-reduce: every rank reads its peers' buffers.
@@ -63,6 +96,8 @@ pub struct AllReduceKernel {
     pub efficiency: Fraction,
     /// Largest message; above it the library takes over.
     pub limit: Bytes,
+    /// Most ranks; beyond them the library takes over. None where the engine does not ask.
+    pub most: Option<u64>,
     /// Shortest time between two calls when the host launches each of them.
     pub eager_launch: Seconds,
     pub eager_extra: Seconds,
@@ -176,10 +211,15 @@ fn named<'a, T>(kind: &'static str, name: &str, map: &'a BTreeMap<String, T>) ->
 pub(crate) fn read(id: &str, text: &str) -> Result<Network, SpecError> {
     let file = format!("network {id}");
     let network: Network = cited(&file, id, text, &[])?;
-    match network.reach.iter().find(|(_, reach)| reach.full_rate_nodes == Some(0)) {
-        None => Ok(network),
-        Some((copies, _)) => {
-            Err(SpecError::field(&file, format!("reach.{copies}.full_rate_nodes"), 0, "at least one node"))
+    if let Some((copies, _)) = network.reach.iter().find(|(_, reach)| reach.full_rate_nodes == Some(0)) {
+        return Err(SpecError::field(&file, format!("reach.{copies}.full_rate_nodes"), 0, "at least one node"));
+    }
+    if let Some(tree) = &network.library.tree {
+        let wider = |a: &Span, b: &Span| a.chips < b.chips && a.short >= b.short && a.long >= b.long;
+        if tree.spans.is_empty() || !tree.spans.is_sorted_by(wider) {
+            let expected = "at least one, each over more cards than the one before and at no greater share of the rate";
+            return Err(SpecError::field(&file, "library.tree.spans", tree.spans.len(), expected));
         }
     }
+    Ok(network)
 }

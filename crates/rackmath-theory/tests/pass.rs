@@ -318,6 +318,28 @@ fn drafts_trade_rows_for_steps_and_an_open_loop_is_a_quiet_closed_one_until_it_o
 
 /// A user's own prompt is over before their second token: only those of others come between.
 #[test]
+fn a_finite_run_ends_with_slots_that_stand_empty_and_stages_share_the_prompts() {
+    let (engine, _) = CATALOG.engine("trtllm@1.0").unwrap();
+    let pass = pass("llama-3.1-70b", "h200", 8, "trtllm@1.0");
+    let requests = Requests::of(128.0, 2048.0);
+    let full = state(&server(&pass, &engine, 1000.0), &requests, Load::Full);
+    let of = |n: f64| state(&server(&pass, &engine, 1000.0), &requests, Load::Queue { requests: n });
+    // Many rounds are a full server's; two and a half are as long as three, of which the last half is a lone sequence's passes.
+    assert!((of(1e6).rate / full.rate - 1.0).abs() < 0.01);
+    let lone = pass.cost(&Work::decode(1.0, requests.context())).time().get();
+    let expected = 2500.0 / (2500.0 / full.rate + 0.5 * requests.steps() * lone);
+    assert!((of(2500.0).rate / expected - 1.0).abs() < 1e-9, "{} {expected}", of(2500.0).rate);
+    assert!(of(1300.0).rate < of(2500.0).rate && of(2500.0).rate < full.rate);
+    // Fewer than fit: the batch is what there is.
+    assert_eq!(of(200.0).running, 200.0);
+    // The same passes in four stages: four micro-batches at once, each with its part of the prompts.
+    let long = Requests::of(2048.0, 128.0);
+    let one = state(&server(&pass, &engine, 64.0), &long, Load::Full);
+    let four = state(&Server { stages: 4.0, ..server(&pass, &engine, 256.0) }, &long, Load::Full);
+    assert!((3.4..4.6).contains(&(four.rate / one.rate)), "{} of {}", four.rate, one.rate);
+}
+
+#[test]
 fn a_users_own_prompt_is_not_charged_to_their_tokens() {
     let (engine, _) = CATALOG.engine("vllm").unwrap();
     let pass = pass("llama-3.1-70b", "h200", 8, "vllm");

@@ -8,7 +8,7 @@
 use super::{Machines, Row, What};
 use crate::search;
 use crate::table::{self, Errors, Table, fit_line};
-use rackmath_spec::{AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach};
+use rackmath_spec::{AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Span, Tree};
 use rackmath_theory::network::{Collective, Launch, Phase};
 use rackmath_units::{Bytes, Fraction, Seconds};
 use std::cell::RefCell;
@@ -124,8 +124,13 @@ fn collectives(rows: &[Row], machines: &mut Machines, kind: &str) {
     // A guess, so that the catalogue's value does not steer the fit.
     *in_network = in_network.filter(|_| !library.is_empty()).map(|_| Fraction::new(0.6)).or(*in_network);
     let has_switch = in_network.is_some();
+    let spans = network(machines, kind).library.tree.as_ref().map_or(0, |tree| tree.spans.len());
     let fit = |machines: &mut Machines| {
-        let start = vec![8e-6, 1e-6, odds(0.75), odds(0.3), 1e7];
+        let mut start = vec![8e-6, 1e-6, odds(0.75), odds(0.3), 1e7];
+        if spans > 0 {
+            start = vec![3e-6, 1.5e-6, 1e-5, 3e-6];
+            start.extend((0..spans).flat_map(|_| [odds(0.2), odds(0.4)]));
+        }
         solve(&library, machines, kind, &[start], |n| Some(&mut n.library), set_library, |l| &mut l.evidence);
     };
     fit(machines);
@@ -201,6 +206,13 @@ fn reaches(rows: &[Row], machines: &mut Machines) {
 fn set_library(library: &mut Library, p: &[f64]) {
     library.launch = Seconds::s(p[0]);
     library.hop = Seconds::s(p[1]);
+    if let Some(tree) = &mut library.tree {
+        (tree.launch, tree.hop) = (Seconds::s(p[2]), Seconds::s(p[3]));
+        for (span, pair) in tree.spans.iter_mut().zip(p[4..].chunks(2)) {
+            (span.short, span.long) = (share(pair[0]), share(pair[1]));
+        }
+        return;
+    }
     library.efficiency = share(p[2]);
     library.own = share(p[3]);
     library.half = Bytes::b(p[4]);
@@ -303,6 +315,13 @@ pub fn toml(networks: &BTreeMap<String, Network>) -> String {
             let Some(fit) = evidence.fit else { return };
             out += &(table::toml(&format!("[{name}]"), lines) + &fit_line(fit) + "\n");
         };
+        let spans = |tree: &Tree| {
+            let of = |s: &Span| {
+                format!("{{ chips = {}, short = {}, long = {} }}", s.chips, share(s.short), share(s.long))
+            };
+            tree.spans.iter().map(of).collect::<Vec<String>>().join(", ")
+        };
+        let tree = |t: &Tree| format!("{{ launch = {}, hop = {}, spans = [{}] }}", us(t.launch), us(t.hop), spans(t));
         let lines = [
             ("launch", us(l.launch)),
             ("hop", us(l.hop)),
@@ -310,6 +329,7 @@ pub fn toml(networks: &BTreeMap<String, Network>) -> String {
             ("own", share(l.own)),
             ("half", format!("\"{} MB\"", l.half.get() / 1e6)),
             ("in_network", l.in_network.map_or(String::new(), share)),
+            ("tree", l.tree.as_ref().map_or(String::new(), tree)),
         ];
         section("library".into(), &l.evidence, &lines);
         for (name, k) in all_reduce {

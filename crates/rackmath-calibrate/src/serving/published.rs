@@ -4,7 +4,7 @@
 //! that nothing can be predicted is refused here, with the reason.
 
 use super::inferencex::{DRAWN, ROUNDS};
-use super::rows::{Read, of, setup};
+use super::rows::{Read, degree, of, setup};
 use crate::names::Names;
 use crate::rows::Record;
 use rackmath_spec::layout::Degrees;
@@ -149,12 +149,9 @@ pub(super) fn apex(names: &Names<'_>, row: &Record) -> Read {
 
 /// Figures of posts about large deployments: those of one instance whose load is stated.
 pub(super) fn nodes(names: &Names<'_>, row: &Record) -> Read {
-    let number = |after: &str| {
-        let text = row.text("parallelism");
-        let digits: String = text[text.find(after)? + after.len()..].chars().take_while(char::is_ascii_digit).collect();
-        digits.parse::<u64>().ok()
-    };
-    let (tp, pp) = (number("TP").ok_or("no stated layout of one instance")?, number("PP").unwrap_or(1));
+    let layout = row.text("parallelism");
+    let tp = degree(layout, "TP").ok_or("no stated layout of one instance")?;
+    let pp = degree(layout, "PP").unwrap_or(1);
     let chips = row.count("n_gpus").ok_or("no number of chips")?;
     if chips != tp * pp || !["", "none"].contains(&row.text("spec_decode")) {
         return Err("several instances, or drafts".into());

@@ -86,16 +86,30 @@ pub(super) fn of((name, part): (&str, &str), setup: Setup, load: Load, (metric, 
     Measurement { setup, load, metric, value, spread: None, source }
 }
 
-/// A model on so many chips, one copy over all of them: every layer cut, or attention in as many groups with experts spread
-/// over all.
+/// The number behind a word of a layout, such as 8 behind PP in "TP1,PP8".
+pub(super) fn degree(layout: &str, word: &str) -> Option<u64> {
+    let behind = &layout[layout.find(word)? + word.len()..];
+    behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// A model on so many chips, one copy over all of them: in as many stages as it says (PP), and in each every layer cut (TP), the
+/// same with experts spread (TEP), or attention in groups with experts spread over all (DEP).
 pub(super) fn setup(names: &Names<'_>, row: &Record, chips: u64) -> Setup {
-    let degrees = if row.text("parallelism").starts_with("DEP") {
-        Degrees { dp: chips, ep: chips, ..Degrees::default() }
-    } else {
-        Degrees { tp: chips, etp: chips, ..Degrees::default() }
+    let layout = row.text("parallelism");
+    let pp = degree(layout, "PP").filter(|pp| *pp > 0 && chips.is_multiple_of(*pp)).unwrap_or(1);
+    let stage = chips / pp;
+    let degrees = match layout {
+        _ if layout.starts_with("DEP") => Degrees { dp: stage, ep: stage, pp, ..Degrees::default() },
+        _ if layout.starts_with("TEP") => Degrees { tp: stage, ep: stage, pp, ..Degrees::default() },
+        _ => Degrees { tp: stage, etp: stage, pp, ..Degrees::default() },
     };
     let (model, system) = (names.named(row.text("model")), names.system(chips, row.text("hardware")));
     Setup { model, system, degrees, ..Setup::default() }
+}
+
+/// Attention in groups and experts spread, where a table counts the chips of a stage as tensor parallel.
+fn in_groups(d: Degrees) -> Degrees {
+    Degrees { tp: 1, dp: d.tp * d.dp, ep: d.tp * d.dp, etp: 1, ..d }
 }
 
 fn trtllm(names: &Names<'_>, row: &Record) -> Read {
@@ -108,14 +122,25 @@ fn trtllm(names: &Names<'_>, row: &Record) -> Read {
     let (way, metric, part) = match (row.number("batch"), first) {
         (Some(batch), true) => (Way::PrefillStep { batch, tokens: isl }, Metric::TtftMs, "first token"),
         (Some(batch), false) => (Way::Static { batch }, Metric::OutputTokSPerGpu, "known batch"),
-        (None, _) => (Way::Full, Metric::OutputTokSPerGpu, "max load"),
+        (None, _) => {
+            let way = names.requests(isl, osl).map_or(Way::Full, |requests| Way::Queue { requests });
+            (way, Metric::OutputTokSPerGpu, "max load")
+        }
     };
-    let quant = row.text("quant");
+    let (quant, version) = (row.text("quant"), row.text("engine_version").split('-').next().unwrap_or(""));
+    let setup = setup(names, row, row.degree("n_gpus"));
+    let experts = names.catalog.model(&setup.model).is_ok_and(|m| m.shape().is_some_and(|s| s.moe().is_some()));
+    let word = names.format(quant);
+    let own = word.as_ref().is_some_and(|word| names.inferencex_format(&setup.model, word).is_none());
+    // Without FP4 units gpt-oss keeps 16 bits in the cache: "auto" on Hopper in the page of 1.1.
+    let wide = setup.model.starts_with("gpt-oss") && quant == "FP8";
     let setup = Setup {
-        weights: names.format(quant),
-        kv: ["FP8", "FP4"].contains(&quant).then(|| "fp8".into()),
-        engine: format!("trtllm@{}", row.text("engine_version").split('-').next().unwrap_or("")),
-        ..setup(names, row, row.degree("n_gpus"))
+        weights: word.filter(|_| !own),
+        kv: (["FP8", "FP4"].contains(&quant) && !wide).then(|| "fp8".into()),
+        engine: format!("trtllm@{version}"),
+        // The page of 1.0 gives every mixture of experts enable_attention_dp, the later one calls the same DEP.
+        degrees: if experts && version == "1.0" { in_groups(setup.degrees) } else { setup.degrees },
+        ..setup
     };
     Ok(vec![of(("TensorRT-LLM", part), setup, Load::of(way, isl, osl), (metric, value))])
 }

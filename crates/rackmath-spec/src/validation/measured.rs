@@ -125,6 +125,7 @@ impl Measured {
             }
             "o" => Way::Open { rate: amount(rest)? },
             "f" if rest.is_empty() => Way::Full,
+            "f" => Way::Queue { requests: amount(rest)? },
             "s" => Way::Static { batch: amount(rest)? },
             "d" => {
                 let (batch, context) = rest.split_once('@')?;
@@ -175,6 +176,7 @@ fn load_line(load: &Load) -> String {
         Way::Closed { concurrency, fixed, .. } => format!("c{concurrency}{}", if fixed { "=" } else { "" }),
         Way::Open { rate } => format!("o{rate}"),
         Way::Full => "f".into(),
+        Way::Queue { requests } => format!("f{requests}"),
         Way::Static { batch } => format!("s{batch}"),
         Way::DecodeStep { batch, context } => format!("d{batch}@{context}"),
         Way::PrefillStep { batch, .. } => format!("p{batch}"),
@@ -242,13 +244,14 @@ mod tests {
     fn way() -> impl Strategy<Value = (Way, f64)> {
         let n = 1.0..5000.0_f64;
         let input = 1.0..9e4_f64;
-        (0..6, n.clone(), n, input, any::<bool>()).prop_map(|(kind, n, m, input, fixed)| {
+        (0..7, n.clone(), n, input, any::<bool>()).prop_map(|(kind, n, m, input, fixed)| {
             let way = match kind {
                 0 => Way::Closed { concurrency: n, rounds: 10.0, fixed },
                 1 => Way::Open { rate: n },
                 2 => Way::Full,
                 3 => Way::Static { batch: n },
                 4 => Way::DecodeStep { batch: n, context: m },
+                5 => Way::Queue { requests: n },
                 _ => Way::PrefillStep { batch: n, tokens: input },
             };
             (way, input)

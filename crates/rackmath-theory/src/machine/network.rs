@@ -20,6 +20,18 @@
 //! | engine's one-shot all-reduce: read every peer whole | S (n-1), no ramp |
 //! | engine's two-shot: one n-th of each peer, twice | S 2(n-1)/n, one more barrier, no ramp |
 //!
+//! Over a host's PCIe tree there are two protocols with floors and shares of their own, and the shorter time counts:
+//!
+//! $$ t = \min_p \left( a_p + b_p\,m(n) + \frac{V}{\eta_p(n)\,W} \right) $$
+//!
+//! | p | code | what it is |
+//! |---|---|---|
+//! | short | library.launch, hop, span.short | a flag with every word: no waiting for chunks, less than half of the bytes are data |
+//! | long | tree.launch, tree.hop, span.long | chunks, copied by the cards themselves or through the host's memory |
+//!
+//! eta falls with the way a ring has to go: below one switch, through a socket's root ports, over the link between sockets. Each
+//! of n flows takes part of what root ports, memory and that link can carry, so that it depends on how far the group reaches.
+//!
 //! The ramp is the library's choice of protocol: a short message carries a flag with every word and so half the data, a long
 //! one is cut into chunks that take longer to start. Where two forms exist the shorter time counts. A host that launches
 //! every call (eager) sets a least time and copies the message into a registered buffer, a read and a write in memory.
@@ -61,7 +73,7 @@ pub enum Shape {
     Mesh { domain: u64 },
     /// Neighbours only, taken as one ring.
     Torus,
-    /// Through the host's PCIe tree. The constants hold what its shared root leaves.
+    /// Through the host's PCIe tree: what is left of the rate depends on how far a group reaches.
     Tree,
 }
 
@@ -110,9 +122,20 @@ pub fn time(collective: Collective, bytes: Bytes, group: &Group) -> CollectiveTi
     }
     let (library, n) = (&group.network.library, group.n as f64);
     let (s, x) = (bytes, library.own.get());
-    let w = rate(collective, group);
-    let latency = library.launch + library.hop * steps(collective, group);
-    let moved = |v: Bytes, share: Fraction| CollectiveTime { latency, transfer: ramp(v, w * share.get(), library) };
+    let (w, m) = (rate(collective, group), steps(collective, group));
+    let latency = library.launch + library.hop * m;
+    let tree = library.tree.as_ref().filter(|_| group.shape == Shape::Tree);
+    let moved = |v: Bytes, share: Fraction| match tree {
+        None => CollectiveTime { latency, transfer: ramp(v, w * share.get(), library) },
+        Some(tree) => {
+            let span = tree.span(group.n);
+            let short = CollectiveTime { latency, transfer: v / (w * span.short.get()) };
+            short.shorter(CollectiveTime {
+                latency: tree.launch + tree.hop * m,
+                transfer: v / (w * span.long.get()),
+            })
+        }
+    };
     match collective {
         Collective::AllReduce => {
             let ring = moved(s * ((2.0 * (n - 1.0) + x) / n), library.efficiency);
@@ -146,7 +169,7 @@ pub fn all_reduce_time(
     launch: Launch,
     memory: ByteRate,
 ) -> CollectiveTime {
-    let captured = match bytes <= kernel.limit {
+    let captured = match bytes <= kernel.limit && kernel.most.is_none_or(|most| group.n <= most) {
         _ if group.n <= 1 => return CollectiveTime::ZERO,
         true => peer_to_peer(bytes, group, kernel),
         false => time(Collective::AllReduce, bytes, group),

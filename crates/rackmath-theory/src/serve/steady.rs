@@ -23,6 +23,13 @@
 //! start together, and answers of nearly the same length end together, so prompts come in clumps: `clump` times the mean
 //! rate for 1/clump of the time. An open loop draws arrivals at random; n is where arrivals and departures balance.
 //!
+//! A finite run (a queue of N requests of one length, all there from the start) keeps every slot busy with whole requests: it lasts
+//! ⌈N/b⌉ rounds, and in what is missing of the last one passes take the time of a lone sequence:
+//!
+//! $$ \mathrm{rate} = \frac{N}{N / \mathrm{rate}_{full} + (\lceil N/b \rceil - N/b)\,D\,T(1, 0)} $$
+//!
+//! With p pipeline stages T is the time through all of them: p micro-batches are under way, each with n/p sequences and λ/p prompts.
+//!
 //! Lengths that vary enter by their second moments ([`Spread`]): what sequences hold, what prompt tokens see, how long
 //! prompts wait for prompts.
 //!
@@ -119,6 +126,8 @@ pub enum Load {
     Open { rate: f64 },
     /// As many as memory and the engine allow, more waiting.
     Full,
+    /// So many requests of one length, all there from the start: how fast the last of them is through.
+    Queue { requests: f64 },
 }
 
 impl Load {
@@ -206,8 +215,29 @@ pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load)
             s
         }
         Load::Full => balanced(server, requests, most, Arrivals::among(most))?,
+        Load::Queue { requests: all } => queue(server, requests, all.max(1.0), most)?,
         Load::Open { rate } => open(server, requests, rate, most)?,
     })
+}
+
+/// How well the number of sequences that fit is known.
+const UNSURE: f64 = 0.05;
+
+/// The part of a last round in which slots stand empty, where every slot runs `rounds` requests one after another: a slot ends
+/// whole requests, so that the run lasts as long as the next whole number of rounds. The mean over what is not known about the
+/// slots, as near a whole number a little more memory saves a round.
+fn unfilled(rounds: f64) -> f64 {
+    let tries = [-1.0, -0.5, 0.0, 0.5, 1.0].map(|x| (rounds * (1.0 + UNSURE * x)).max(1.0));
+    tries.iter().map(|r| r.ceil() - r).sum::<f64>() / tries.len() as f64
+}
+
+/// A finite run: the rate of a full server, and a last round in which few sequences decode but passes still take their time.
+fn queue<T: StepTimer>(server: &Server<T>, requests: &Requests, all: f64, most: f64) -> Found<T> {
+    let running = most.min(all);
+    let s = balanced(server, requests, running, Arrivals::among(running))?;
+    let lone = server.timer.time(&Work::decode(1.0, requests.context()))?.time().get();
+    let longer = unfilled(all / running) * requests.steps() * lone;
+    Ok(Steady { rate: all / (all / s.rate + longer), ..s })
 }
 
 /// Steps of the iteration for n; it halves the distance each time and stops well below any measurable difference.
@@ -286,14 +316,16 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     let room = server.prompt_room(decoding, requests);
     let chunks = Chunks::of(new, room, Rest::Shared);
     // Prompts that begin during one pass of a clump travel together; a long prompt needs several passes by itself.
-    let arriving = (per_step * clump).max(1e-12);
+    // In the time of one pass every stage works on a micro-batch of its own, which takes its part of the prompts.
+    let of_one = per_step / server.stages;
+    let arriving = (of_one * clump).max(1e-12);
     let (share, size) = if chunks.several() {
-        ((per_step * chunks.passes).min(1.0), chunks.tokens)
+        ((of_one * chunks.passes).min(1.0), chunks.tokens)
     } else {
         // At random: some passes carry none, the others their share.
         let some = -float::exp_m1(-arriving) / clump;
-        let size = (per_step / some * new).clamp(new, room.max(new));
-        ((per_step * new / size).min(1.0), size)
+        let size = (of_one / some * new).clamp(new, room.max(new));
+        ((of_one * new / size).min(1.0), size)
     };
     // A piece is of one prompt, and sees the pieces before it.
     let prompts = if chunks.several() { 1.0 } else { size / new };
@@ -343,9 +375,9 @@ fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) ->
     let new = requests.new_tokens();
     let passes = Chunks::of(running * new, server.schedule.chunk, Rest::Empty).passes;
     let one = server.timer.time(&Work::prefill(running / passes, new, requests.past()))?.time().get();
-    let all = one * passes;
-    // The first pass of a wave is short, the last waits for all before it.
-    let mean = one * (passes + 1.0) / 2.0;
+    // Stages work on passes that follow each other; the last of a wave waits for all before it.
+    let all = one * (1.0 + (passes - 1.0) / server.stages);
+    let mean = one * (1.0 + (passes - 1.0) / (2.0 * server.stages));
     let outside = server.overhead.request + server.overhead.request_concurrent * even.others;
     state.ttft = Seconds::s(mean) + outside;
     state.running = running;
@@ -430,7 +462,7 @@ fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: 
     // Prompts that come while others are computed wait for them: the mean wait of a single server (Pollaczek, Khinchine).
     let beside = if server.schedule.prompts == Prompts::RideAlong { s.decode.time() } else { Seconds::ZERO };
     let per_prompt = s.mixed.time().less(beside).get() * requests.new_tokens() / s.prompt_size.max(1.0);
-    let busy = (rate * per_prompt).min(0.95);
+    let busy = (rate * per_prompt / server.stages).min(0.95);
     s.ttft += Seconds::s(busy / (2.0 * (1.0 - busy)) * per_prompt * (1.0 + requests.spread.prompt_cv2));
     Ok(s)
 }

@@ -2,7 +2,7 @@ use super::Collective::*;
 use super::*;
 use crate::close;
 use proptest::prelude::*;
-use rackmath_spec::{ExchangeKernel, Reach};
+use rackmath_spec::{ExchangeKernel, Reach, Span, Tree};
 use rackmath_units::{BytesPerToken, Tokens};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -56,6 +56,40 @@ fn the_switch_adds_up_for_eight_and_the_ring_for_two() {
     // A tree has no switch that adds up.
     let tree = Group { shape: Shape::Tree, ..group(with, 8, 450.0) };
     assert_eq!(time(AllReduce, Bytes::b(512.0 * MIB), &tree).total(), t(&without, 8));
+}
+
+#[test]
+fn cards_of_one_host_worked_by_hand() {
+    let mut network = network("pcie5").clone();
+    let library = &mut network.library;
+    (library.launch, library.hop) = (Seconds::us(3.0), Seconds::us(1.0));
+    let span = |chips, short, long| Span { chips, short: Fraction::new(short), long: Fraction::new(long) };
+    let spans = vec![span(2, 0.25, 0.5), span(8, 0.125, 0.4)];
+    library.tree = Some(Tree { launch: Seconds::us(10.0), hop: Seconds::us(3.0), spans });
+    let us = |collective, mb, n| {
+        let group = Group { shape: Shape::Tree, ..group(&network, n, 64.0) };
+        time(collective, Bytes::mb(mb), &group).total().get() * 1e6
+    };
+    // A pair: 1 MB at 16 GB/s after 3 + 2 us, or at 32 GB/s after 10 + 6 us.
+    close(us(AllReduce, 1.0, 2), 16.0 + 31.25, 1e-12);
+    close(us(AllReduce, 0.016, 2), 5.0 + 1.0, 1e-12);
+    // Three cards lie in the wider span: V = 4/3 MB at 25.6 GB/s, four steps.
+    close(us(AllReduce, 1.0, 3), 22.0 + 4e6 / 3.0 / 25.6e9 * 1e6, 1e-12);
+    // Nine are more than any span: the widest counts.
+    close(us(AllGather, 9.0, 9), 34.0 + 8e6 / 25.6e9 * 1e6, 1e-12);
+    // RTX PRO 6000, aiconfigurator 0.12.0: NCCL's all-reduce, 64 KiB over 2, 4 and 8 cards, and 512 MiB. An engine's own kernel
+    // serves a pair only.
+    let pcie = self::network("pcie5");
+    let card = |n| Group { shape: Shape::Tree, ..group(pcie, n, 64.0) };
+    let t = |bytes: f64, n| time(AllReduce, Bytes::b(bytes), &card(n)).total().get() * 1e6;
+    for (n, short, long) in [(2, 9.4, 13_855.7), (4, 16.8, 32_467.4), (8, 31.4, 39_056.7)] {
+        close(t(65_536.0, n), short, 0.35);
+        close(t(512.0 * MIB, n), long, 0.25);
+    }
+    let kernel = pcie.all_reduce_kernel("vllm").unwrap();
+    let own = |n| all_reduce_time(Bytes::mb(1.0), &card(n), kernel, Launch::Graph, ByteRate::tb_per_s(1.6));
+    assert!(own(2).total() < time(AllReduce, Bytes::mb(1.0), &card(2)).total());
+    assert_eq!(own(4), time(AllReduce, Bytes::mb(1.0), &card(4)));
 }
 
 #[test]
@@ -241,6 +275,20 @@ proptest! {
             prop_assert!(t.transfer >= Bytes::b(bytes) / group.bandwidth);
             let eager = all_reduce_time(Bytes::b(bytes), &alone, kernel, Launch::Eager, ByteRate::tb_per_s(3.0));
             prop_assert_eq!(eager, CollectiveTime::ZERO);
+        }
+    }
+
+    #[test]
+    fn cards_of_a_host_take_longer_for_more_bytes_or_more_cards_and_beat_no_link(
+        bytes in 1.0..1e10_f64, more in 0.0..1e9_f64, n in 2_u64..12, which in 0_usize..5,
+    ) {
+        for kind in ["pcie4", "pcie5", "pcie4-no-peer", "pcie-arc"] {
+            let card = |n| Group { shape: Shape::Tree, ..group(network(kind), n, 32.0) };
+            let t = |b, n| time(ALL[which], Bytes::b(b), &card(n));
+            prop_assert!(t(bytes, n).total() <= t(bytes + more, n).total());
+            prop_assert!(t(bytes, n).total() <= t(bytes, n + 1).total() * (1.0 + 1e-12));
+            let least = if matches!(ALL[which], AllReduce | SendRecv) { bytes } else { bytes * (n - 1) as f64 / n as f64 };
+            prop_assert!(t(bytes, n).transfer >= Bytes::b(least) / card(n).bandwidth);
         }
     }
 

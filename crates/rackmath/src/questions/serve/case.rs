@@ -172,6 +172,7 @@ fn settled(d: &Ready, m: &Measurement, room: f64) -> Option<Steady> {
         }
         Way::Open { rate } => Load::Open { rate: rate / dp },
         Way::Full => Load::Full,
+        Way::Queue { requests } => Load::Queue { requests: requests / dp },
         Way::Static { .. } | Way::DecodeStep { .. } | Way::PrefillStep { .. } => return None,
     };
     Some(d.steady(room, &requests(&m.load), load))
@@ -201,7 +202,7 @@ fn of_one(d: &Ready, m: &Measurement, room: f64) -> f64 {
             let time = d.pass.cost(&Work::prefill(batch / dp, tokens - past, past)).time().get();
             return if m.metric.is_input_rate() { batch * tokens / time / chips } else { time * 1e3 };
         }
-        Way::Closed { .. } | Way::Open { .. } | Way::Full => {}
+        Way::Closed { .. } | Way::Open { .. } | Way::Full | Way::Queue { .. } => {}
     }
     let s = settled(d, m, room).expect("a load of requests");
     let times = [(s.ttft + s.queue).as_ms(), s.e2e(&requests).as_ms(), s.tpot.as_ms()];

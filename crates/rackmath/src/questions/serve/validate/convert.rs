@@ -168,6 +168,7 @@ pub fn ran(row: &Measurement) -> String {
         Way::Closed { concurrency, .. } => format!("closed {concurrency}, {lengths}"),
         Way::Open { rate } => format!("open {rate}/s, {lengths}"),
         Way::Full => format!("max-load, {lengths}"),
+        Way::Queue { requests } => format!("max-load of {requests}, {lengths}"),
         Way::Static { batch } => format!("static {batch}, {lengths}"),
         Way::DecodeStep { batch, context } => format!("step-decode {batch}, at {context}"),
         Way::PrefillStep { batch, tokens } => format!("step-prefill {batch}, in {tokens}"),
