@@ -8,7 +8,9 @@
 use super::{Machines, Row, What};
 use crate::search;
 use crate::table::{self, Errors, Table, fit_line};
-use rackmath_spec::{AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Span, Tree};
+use rackmath_spec::{
+    AllReduceKernel, Copies, Evidence, ExchangeKernel, Floor, Leaving, Library, Network, Reach, Span, Tree,
+};
 use rackmath_theory::network::{Collective, Launch, Phase};
 use rackmath_units::{Bytes, Fraction, Seconds};
 use std::cell::RefCell;
@@ -316,9 +318,8 @@ pub fn toml(networks: &BTreeMap<String, Network>) -> String {
             out += &(table::toml(&format!("[{name}]"), lines) + &fit_line(fit) + "\n");
         };
         let spans = |tree: &Tree| {
-            let of = |s: &Span| {
-                format!("{{ chips = {}, short = {}, long = {} }}", s.chips, share(s.short), share(s.long))
-            };
+            let of =
+                |s: &Span| format!("{{ chips = {}, short = {}, long = {} }}", s.chips, share(s.short), share(s.long));
             tree.spans.iter().map(of).collect::<Vec<String>>().join(", ")
         };
         let tree = |t: &Tree| format!("{{ launch = {}, hop = {}, spans = [{}] }}", us(t.launch), us(t.hop), spans(t));

@@ -130,10 +130,7 @@ pub fn time(collective: Collective, bytes: Bytes, group: &Group) -> CollectiveTi
         Some(tree) => {
             let span = tree.span(group.n);
             let short = CollectiveTime { latency, transfer: v / (w * span.short.get()) };
-            short.shorter(CollectiveTime {
-                latency: tree.launch + tree.hop * m,
-                transfer: v / (w * span.long.get()),
-            })
+            short.shorter(CollectiveTime { latency: tree.launch + tree.hop * m, transfer: v / (w * span.long.get()) })
         }
     };
     match collective {
