@@ -2,7 +2,7 @@
 //! or the machine, whoever reads the name.
 
 use rackmath_catalog::embedded;
-use rackmath_spec::{Dtype, Kind};
+use rackmath_spec::{Dtype, Kind, Model};
 
 /// The rows of a table without its header; a comma inside quotes does not part two fields.
 fn rows(table: &str) -> Vec<Vec<&str>> {
@@ -55,4 +55,32 @@ fn the_table_of_ids_speaks_of_models_and_formats_that_exist() {
         assert_eq!(format.name(), weights, "{id}");
     }
     assert!(table.len() >= 220, "{}", table.len());
+}
+
+/// The narrowest format of the weights, which is what an id states.
+fn narrowest(model: &Model) -> Dtype {
+    let f = model.formats();
+    if f.routed.bits() < f.linear.bits() { f.routed } else { f.linear }
+}
+
+#[test]
+fn popular_ids_are_read_as_what_they_are_or_refused() {
+    let catalog = embedded();
+    let (mut known, mut missed, mut wrong) = (0_usize, Vec::new(), Vec::new());
+    for row in rows(include_str!("data/ids.csv")) {
+        let [id, architecture, weights] = [row[0], row[1], row[2]];
+        known += usize::from(architecture != "none");
+        match catalog.model(id) {
+            Ok(model) if model.id != architecture => wrong.push(format!("{id}: {}, not {architecture}", model.id)),
+            // Which 16 bits they are is a matter of the release.
+            Ok(model) if narrowest(&model).name() != weights && !weights.ends_with("16") => {
+                wrong.push(format!("{id}: {}, not {weights}", narrowest(&model)));
+            }
+            Err(error) if architecture != "none" => missed.push(format!("{id} is {architecture}: {error}")),
+            _ => {}
+        }
+    }
+    println!("{} of {known} read; not read:\n{}", known - missed.len(), missed.join("\n"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(missed.len() * 20 <= known, "{} of {known} are not read:\n{}", missed.len(), missed.join("\n"));
 }

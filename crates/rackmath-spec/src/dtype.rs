@@ -96,6 +96,14 @@ impl Dtype {
         }
     }
 
+    /// The format a word names, of ours and of those of transformers, vLLM, SGLang, TensorRT-LLM and llama.cpp.
+    pub fn named(word: &str) -> Option<Self> {
+        let lower = word.trim().to_ascii_lowercase().replace('_', "-");
+        let word = lower.strip_prefix("torch.").unwrap_or(&lower);
+        let own = NAMES.iter().find(|(_, name, others)| *name == word || others.contains(&word)).map(|(own, ..)| *own);
+        own.or_else(|| Gguf::named(word).map(Self::Gguf))
+    }
+
     pub fn width(self) -> BytesPerParam {
         BytesPerParam::new(self.bits() / 8.0)
     }
@@ -158,14 +166,9 @@ impl fmt::Display for Dtype {
 impl FromStr for Dtype {
     type Err = SpecError;
 
-    /// Reads our names and those of transformers, vLLM, SGLang, TensorRT-LLM and llama.cpp.
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let lower = text.trim().to_ascii_lowercase().replace('_', "-");
-        let word = lower.strip_prefix("torch.").unwrap_or(&lower);
-        let own = NAMES.iter().find(|(_, name, others)| *name == word || others.contains(&word)).map(|(own, ..)| *own);
         let names = || NAMES.iter().map(|(_, name, _)| *name).chain(Gguf::all().map(Gguf::name));
-        own.or_else(|| Gguf::named(word).map(Self::Gguf))
-            .ok_or_else(|| SpecError::unknown("number format", text, names()))
+        Self::named(text).ok_or_else(|| SpecError::unknown("number format", text, names()))
     }
 }
 

@@ -131,8 +131,8 @@ impl Gguf {
 
     /// Reads a name, `_` and `-` alike.
     pub fn named(text: &str) -> Option<Self> {
-        let text = text.replace('_', "-");
-        Self::all().find(|g| g.name().replace('_', "-") == text)
+        let plain = |byte: u8| if byte == b'_' { b'-' } else { byte };
+        Self::all().find(|g| g.name().bytes().map(plain).eq(text.bytes().map(plain)))
     }
 }
 

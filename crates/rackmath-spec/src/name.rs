@@ -79,10 +79,15 @@ pub(crate) fn read<'a>(name: &str, models: impl Iterator<Item = (&'a str, &'a st
     let all: Vec<(&str, &str)> = models.collect();
     let asked = cut(name);
     let mut best: Option<(Left, &str)> = None;
+    let lower = name.to_ascii_lowercase();
     for (id, own) in &all {
-        let Some(left) = Left::over(&asked.words, &cut(own).words) else { continue };
+        // A family's name stands in every name of its models; most of the catalogue is of another.
+        let bare = own.rsplit('/').next().unwrap_or(own);
+        let family = bare.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("").to_ascii_lowercase();
+        let left =
+            Some(own).filter(|_| lower.contains(&family)).and_then(|own| Left::over(&asked.words, &cut(own).words));
+        let Some(left) = left else { continue };
         let better = best.as_ref().is_none_or(|(other, _)| left.rank() < other.rank());
-        // One name may be two models' only where both know it.
         if better {
             best = Some((left, id));
         }
@@ -120,7 +125,8 @@ fn cut(name: &str) -> Cut {
     }
     pieces.push(&bare[from..]);
     pieces.retain(|piece| !piece.is_empty());
-    let mlx = owner.starts_with("mlx") || pieces.contains(&"mlx");
+    // Bits without a method are MLX's way to say it.
+    let mlx = !pieces.iter().any(|piece| listed(METHODS, piece));
     let file = pieces.contains(&"gguf") || (name.contains(':') && owner.is_empty());
     let (mut words, mut said, mut usual) = (Vec::new(), None, None);
     let mut at = 0;
@@ -132,24 +138,33 @@ fn cut(name: &str) -> Cut {
             at += n;
             continue;
         }
+        // Behind a format stand the versions of whoever made it, and which matrices it is of.
+        let forks = said.is_some() && (version(pieces[at]) || pieces[at] == "moe");
         if listed(METHODS, pieces[at]) {
             usual = Some(Format::Said(Dtype::Int4));
-        } else {
+        } else if !forks {
             words.extend(parts(pieces[at]));
         }
         at += 1;
     }
     let whole = file.then_some(Format::Usual(Dtype::Gguf(Gguf::Q4KM)));
-    let blocks = |dtype| if dtype == Dtype::Fp8 && listed(BLOCKS, owner) { Dtype::Fp8Block } else { dtype };
-    Cut { words, format: said.map(|dtype| Format::Said(blocks(dtype))).or(usual).or(whole) }
+    let own = |dtype| match dtype {
+        Dtype::Fp8 if listed(BLOCKS, owner) => Dtype::Fp8Block,
+        Dtype::Int4 if listed(GROUPS, owner) => Dtype::Int4G32,
+        other => other,
+    };
+    Cut { words, format: said.map(|dtype| Format::Said(own(dtype))).or(usual).or(whole) }
 }
 
 /// Makers whose own 8-bit checkpoints have a scale to each block of 128 x 128 weights, as DeepSeek V3's.
 const BLOCKS: &str = "qwen deepseek-ai minimaxai";
 
+/// Makers of 4-bit checkpoints in groups of 32.
+const GROUPS: &str = "bullpoint cpatonn cyankiwi";
+
 /// The format words stand for.
 fn format(words: &str, mlx: bool) -> Option<Dtype> {
-    let bits = words.strip_suffix("bits").or(words.strip_suffix("bit")).or(words.strip_prefix("int"));
+    let bits = words.strip_suffix("bits").or(words.strip_suffix("bit"));
     if let Some(format) = bits.filter(|_| mlx).and_then(|bits| Gguf::named(&format!("mlx-{bits}bit"))) {
         return Some(Dtype::Gguf(format));
     }
@@ -166,7 +181,7 @@ fn format(words: &str, mlx: bool) -> Option<Dtype> {
         "q6-k-l" | "q6-k-xl" => Dtype::Gguf(Gguf::Q6K),
         "q8-k-xl" => Dtype::Gguf(Gguf::Q8_0),
         "q8" => Dtype::Gguf(Gguf::Q8_0),
-        other => other.parse().ok()?,
+        other => Dtype::named(other)?,
     })
 }
 
@@ -181,6 +196,8 @@ fn parts(piece: &str) -> Vec<String> {
 struct Left {
     /// Words of the model.
     matched: usize,
+    /// Words of the model's own release that this one does not have.
+    released: usize,
     others: Vec<String>,
     strange: Vec<String>,
 }
@@ -188,23 +205,27 @@ struct Left {
 impl Left {
     /// None unless the words of the model stand in the name, in their order.
     fn over(asked: &[String], own: &[String]) -> Option<Self> {
+        let released = own.iter().filter(|word| says_nothing(word) && !asked.contains(word)).count();
         let mut own = own.iter().filter(|word| !says_nothing(word)).peekable();
         own.peek()?;
-        let mut left = Self { matched: 0, others: Vec::new(), strange: Vec::new() };
+        let mut left = Self { matched: 0, released, others: Vec::new(), strange: Vec::new() };
+        let mut before = None;
         for word in asked {
             if own.next_if(|next| *next == word).is_some() {
                 left.matched += 1;
             } else if !says_nothing(word) {
-                let other = listed(OTHERS, word) || size(word) || (left.matched > 0 && version(word));
+                let tuned = left.strange.last().is_some_and(|word| before == Some(word));
+                let other = listed(OTHERS, word) || size(word) || (left.matched > 0 && version(word) && !tuned);
                 if other { &mut left.others } else { &mut left.strange }.push(word.clone());
             }
+            before = Some(word);
         }
         own.next().is_none().then_some(left)
     }
 
     /// Less is better.
-    fn rank(&self) -> (usize, usize, usize) {
-        (self.others.len(), usize::MAX - self.matched, self.strange.len())
+    fn rank(&self) -> (usize, usize, usize, usize) {
+        (self.others.len(), usize::MAX - self.matched, self.strange.len(), self.released)
     }
 }
 
