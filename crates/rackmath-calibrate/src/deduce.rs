@@ -53,7 +53,13 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
         let _ = writeln!(out, "{name:<34} {}", Marks::of(forecasts, prior));
     }
     let _ = writeln!(out, "{:<34} {:>6.3}", "price is cost (lecture)", judge.naive_error_dex(&models));
-    let _ = writeln!(out, "targets                            <=0.20    <=0.60    70-90%    <=0.30  >=1.5");
+    let _ = writeln!(out, "targets                            <=0.16    <=0.60    75-85%    <=0.30  >=1.5");
+    if let Some((pairs, gap)) = score::repeatability(&models) {
+        let _ = writeln!(
+            out,
+            "floor: {pairs} pairs of models with one architecture are priced {gap:.3} powers of ten apart (median)"
+        );
+    }
     let _ = writeln!(out, "\nlevel: {}", score::level_line(&judge, &models));
     controls(&mut out, &judge, &models);
     calibration(&mut out, &judge);
@@ -119,11 +125,12 @@ pub fn fit(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     let Level { offset, sparsity_exponent, size_exponent, batch_exponent, serving_share, .. } = level;
     let Level { scale, host_scale, ratio_offset, ratio_scale, indifferent, indifferent_price, .. } = level;
     let (reference, middle) = (float::exp(level.ln_reference_size), float::exp(indifferent_price.centre));
+    let served = float::exp(level.ln_served_size);
     let architectures: BTreeSet<&str> = models.iter().map(|m| m.architecture.as_str()).collect();
     let prices: usize = models.iter().map(|m| m.prices.len()).sum();
     Ok(format!(
         "name = \"How far the prices of open-weight hosts lie above ideal cost\"
-form = \"ln price = ln ideal cost + offset + exponent ln sparsity + t4(scale); printed by `rackmath-calibrate fit deduce`\"
+form = \"ln price = ln ideal cost + offset + exponent ln sparsity + t4(scale), sizes of served models log-normal; printed by `rackmath-calibrate fit deduce`\"
 as_of = \"2026-08-08\"
 source = \"hosts.toml of this folder: {} models, {} architectures, {prices} prices\"
 
@@ -140,9 +147,12 @@ ratio_scale = {ratio_scale:.4}
 indifferent = {indifferent:.2e}
 indifferent_median = {middle:.4}
 indifferent_scale = {:.4}
+served_size = {served:.3e}
+served_spread = {:.4}
 ",
         models.len(),
         architectures.len(),
-        indifferent_price.scale
+        indifferent_price.scale,
+        level.served_spread
     ))
 }

@@ -214,6 +214,10 @@ pub struct Level {
     pub indifferent: f64,
     #[serde(flatten, deserialize_with = "indifferent")]
     pub indifferent_price: LogNormal,
+    /// Active parameters of the models that hosts serve: the middle as a logarithm, and the spread of logarithms.
+    #[serde(rename = "served_size", deserialize_with = "ln")]
+    pub ln_served_size: f64,
+    pub served_spread: f64,
 }
 
 /// How often a vendor uses the same ratio: models, those at the commonest value, that value.

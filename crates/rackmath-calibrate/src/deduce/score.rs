@@ -106,7 +106,7 @@ impl Judge {
 
     /// Forecasts of every model from the level of all other makers' models: harder, since a maker's models are alike.
     pub fn maker_left_out(&self, models: &[Known]) -> Vec<Forecast> {
-        self.without(models, |a, b| maker(&a.name) == maker(&b.name) || a.architecture == b.architecture)
+        self.without(models, |a, b| a.maker() == b.maker() || a.architecture == b.architecture)
     }
 
     fn without(&self, models: &[Known], alike: impl Fn(&Known, &Known) -> bool) -> Vec<Forecast> {
@@ -141,9 +141,15 @@ impl Judge {
     }
 }
 
-/// The family a model's name begins with, which one maker has: letters up to the first digit or dash.
-fn maker(name: &str) -> String {
-    name.chars().take_while(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect()
+/// How far apart the prices of models of one architecture are, in powers of ten: pairs, and the median of their distances.
+/// No price tells sizes apart that differ by less.
+pub fn repeatability(models: &[Known]) -> Option<(usize, f64)> {
+    let mut gaps = Vec::new();
+    for (i, a) in models.iter().enumerate() {
+        let alike = models[..i].iter().filter(|b| b.architecture == a.architecture);
+        gaps.extend(alike.map(|b| float::ln(a.summary.input / b.summary.input).abs() / float::ln(10.0)));
+    }
+    Some((gaps.len(), median(&gaps)?))
 }
 
 /// Least squares of ln input and ln output on 1, ln N and ln S; then a grid over N and S under the priors.

@@ -3,8 +3,8 @@
 //! $$ \ln P = \ln c_{ideal}(N_a) + o + a \ln S + g \ln\frac{N_a}{N_0} + \epsilon,\quad \epsilon \sim t_4(s) $$
 //!
 //! Fitted by reweighting (a residual far out counts less), one vote per architecture, the exponents drawn towards 0, the scale
-//! towards what a regression over 29 open models left. How much the level could be off with so few architectures widens the
-//! scale. The chance that prices say nothing about size is the odds of two ways to explain the training prices: with the
+//! towards what a regression over 29 open models left. How much the level could be off with so few makers, whose models are
+//! priced alike, widens the scale. What sizes hosts serve is learnt from the same models ([`Level::ln_served_size`]). The chance that prices say nothing about size is the odds of two ways to explain the training prices: with the
 //! architecture, and without.
 //!
 //! Many hosts of one model are one observation. A host that charges exactly what the maker charges has copied the list: all
@@ -23,6 +23,7 @@ use crate::stats::{
 use rackmath_spec::deduce::{DeducePriors, HostPrice, HostedModel, Level, LogNormal, Seller};
 use rackmath_spec::{Dtype, Model};
 use rackmath_units::float;
+use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
@@ -76,6 +77,11 @@ pub struct Known {
 }
 
 impl Known {
+    /// The family its name begins with, which one maker has: letters up to the first digit or dash.
+    pub fn maker(&self) -> String {
+        self.name.chars().take_while(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect()
+    }
+
     /// A hosted model with the architecture of the catalogue; `None` without hosts.
     pub fn of(hosted: &HostedModel, model: &Model) -> Option<Self> {
         let counted = count(model);
@@ -123,8 +129,14 @@ pub fn level(priors: &DeducePriors, models: &[&Known]) -> Level {
     let host_scale = host_scale(models);
     let hosts = models.iter().zip(&votes).map(|(m, v)| v * 1.57 / m.summary.hosts as f64).sum::<f64>() / n;
     let between = (fitted.scale * fitted.scale - host_scale * host_scale * hosts).max(0.04);
-    // An offset and an exponent learnt from n architectures are themselves uncertain.
-    let scale = (between * (1.0 + 2.0 / n)).sqrt();
+    // An offset and an exponent learnt from so many makers are themselves uncertain: models of one maker are priced alike.
+    let makers = models.iter().map(|m| m.maker()).collect::<BTreeSet<_>>().len().max(1) as f64;
+    let scale = (between * (1.0 + 2.0 / makers)).sqrt();
+    // What sizes hosts serve, which n architectures tell no better than this.
+    let mean = |of: &dyn Fn(&Known) -> f64| models.iter().zip(&votes).map(|(m, v)| v * of(m)).sum::<f64>() / n;
+    let ln_served_size = mean(&|m| m.ln_active);
+    let square = mean(&|m| (m.ln_active - ln_served_size) * (m.ln_active - ln_served_size));
+    let served_spread = (square * (n + 1.0) / (n - 1.0).max(1.0)).sqrt().max(0.1);
     let mut level = Level {
         offset: fitted.offset,
         sparsity_exponent: fitted.slopes[0],
@@ -139,6 +151,8 @@ pub fn level(priors: &DeducePriors, models: &[&Known]) -> Level {
         // Two slopes more fit any prices better; each must earn a nat (Akaike).
         indifferent: 1.0 / (1.0 + float::exp(fitted.support - alone.support - 2.0)),
         indifferent_price: LogNormal { centre: alone.offset, scale: alone.scale / 0.836 },
+        ln_served_size,
+        served_spread,
     };
     ratio(priors, &mut level, models, &votes);
     level

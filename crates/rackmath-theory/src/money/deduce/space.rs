@@ -55,6 +55,8 @@ pub struct Space {
     ln_unit: f64,
     /// Logarithm of the ideal cost of a million input tokens per active parameter, on the first chip at its median price.
     ideal: f64,
+    /// Shares of the normal curve of served sizes below the ends of the prior.
+    served: (f64, f64),
 }
 
 /// One point of the prior; names are logarithms where they begin with `ln`.
@@ -106,6 +108,9 @@ impl Decode {
     }
 }
 
+/// Share of hosted models that are of any size.
+const ANY_SIZE: f64 = 0.1;
+
 impl Space {
     /// Resolves the prior; `None` when a chip has no peak for one of the widths.
     pub fn new(priors: &DeducePriors, seller: Seller) -> Option<Self> {
@@ -134,8 +139,14 @@ impl Space {
         let ln_unit = float::ln(2.0e6 / 3600.0);
         let ideal = ln_unit + first.usd.centre - first.ln_peak[1];
         let ln_widths = priors.serving.widths.map(|w| float::ln(w.0));
+        let (range, level) = (priors.architecture.active_params, &priors.level);
+        let below = |x: f64| {
+            let z = (x - level.ln_served_size) / level.served_spread;
+            float::root(1e-12, 1.0 - 1e-12, |p| normal_quantile(p) - z).unwrap_or(if z > 0.0 { 1.0 } else { 0.0 })
+        };
+        let served = (below(range.low), below(range.high));
         let ln_tiers = priors.tiers.iter().map(|t| float::ln(t.usd_per_gb_hour)).collect();
-        Some(Self { priors: priors.clone(), seller, machines, ln_widths, ln_tiers, ln_unit, ideal })
+        Some(Self { priors: priors.clone(), seller, machines, ln_widths, ln_tiers, ln_unit, ideal, served })
     }
 
     /// Logarithm of dollars per million input tokens at 100 % MFU on the first chip.
@@ -158,7 +169,7 @@ impl Space {
         let r = u(3);
         let full = p.architecture.full_read_share;
         Draw {
-            ln_active: uniform(p.architecture.active_params, u(0)),
+            ln_active: self.size(u(0)),
             ln_sparsity: if s < dense { 0.0 } else { uniform(p.architecture.sparsity, (s - dense) / (1.0 - dense)) },
             ln_kv: uniform(p.architecture.kv_bytes, u(2)),
             ln_read: if r < full { 0.0 } else { uniform(p.architecture.read_share, (r - full) / (1.0 - full)) },
@@ -172,6 +183,20 @@ impl Space {
             ln_attention: uniform(p.architecture.attention_context, u(18)),
             factors,
         }
+    }
+
+    /// Logarithm of active parameters at a share of the prior. Hosts serve models of the sizes that hosts serve, a few
+    /// of any; of what a maker sells alone nothing is known.
+    fn size(&self, u: f64) -> f64 {
+        let range = self.priors.architecture.active_params;
+        if self.seller == Seller::FirstParty || u < ANY_SIZE {
+            let share = if self.seller == Seller::FirstParty { u } else { u / ANY_SIZE };
+            return uniform(range, share);
+        }
+        let (low, high) = self.served;
+        let level = &self.priors.level;
+        let p = low + (high - low) * (u - ANY_SIZE) / (1.0 - ANY_SIZE);
+        (level.ln_served_size + level.served_spread * normal_quantile(p)).clamp(range.low, range.high)
     }
 
     pub fn tier_name(&self, tier: usize) -> &str {
