@@ -41,9 +41,13 @@ struct Bench {
 
 struct Predicted {
     step: StepTime,
+    /// Of the step, with as much run again as must be.
+    seconds: f64,
     memory: StageMemory,
     /// Whether it fits; where the table leaves recomputation open, with any.
     fits: bool,
+    /// The layout with what is run again.
+    cut: Cut,
 }
 
 impl Bench {
@@ -79,6 +83,11 @@ impl Bench {
             own.memory.gradient_bytes += 4.9;
             own.traffic.accumulate_bytes += 4.0;
         }
+        // Products are cut into as many parts as there are ranks, and all transfers but the first run beside one of them
+        // (torchtitan's asynchronous tensor parallelism).
+        if row.raw.text("notes").contains("async TP") {
+            own.network.tensor_exposed /= row.cut.tp as f64;
+        }
         // Everything is kept in 16 bits, the optimizer too.
         if precision.contains("pure") {
             (own.memory.gradient_bytes, own.memory.optimizer_bytes) = (2.0, 4.0);
@@ -87,20 +96,38 @@ impl Bench {
         let machine = Machine::new(system, &own, &self.kernels, network, row.format)
             .ok_or_else(|| format!("{} has no {} products", row.chip, row.format))?;
         let job = Job { shape: &row.shape, sequence: row.sequence, global_batch: row.global_batch, format: row.format };
-        let cut = &row.cut;
-        let prepared = Prepared::new(&machine, &job, cut);
-        let stages = prepared.stages(cut.pp, cut.spread);
-        let m = ((row.global_batch as f64 / (cut.micro_batch * cut.dp) as f64).round() as u64).max(1);
-        let summed = StageRow::new(&stages, cut.recompute).ok_or("no stages")?;
-        let step = step_time(&machine, &prepared, &summed, cut, m);
-        let held = stages.iter().map(|s| stage_memory(&prepared, &own.memory, s, cut, m));
-        let memory = held.max_by(|a, b| a.total().get().total_cmp(&b.total().get())).ok_or("no stages")?;
+        let prepared = Prepared::new(&machine, &job, &row.cut);
+        let stages = prepared.stages(row.cut.pp, row.cut.spread);
+        let m = ((row.global_batch as f64 / (row.cut.micro_batch * row.cut.dp) as f64).round() as u64).max(1);
         let capacity = system.chip.memory.size();
-        let least = Cut { recompute: Recompute::Full, sharding: Sharding::Zero3, ..*cut };
-        let fits_at_least =
-            || stages.iter().all(|s| stage_memory(&prepared, &own.memory, s, &least, m).total() <= capacity);
-        let fits = memory.total() <= capacity || (row.is_open() && fits_at_least());
-        Ok(Predicted { step, memory, fits })
+        let fullest = |recompute: Recompute| {
+            let cut = Cut { recompute, ..row.cut };
+            let held = stages.iter().map(|s| stage_memory(&prepared, &own.memory, s, &cut, m));
+            held.max_by(|a, b| a.total().get().total_cmp(&b.total().get())).ok_or("no stages")
+        };
+        let timed = |recompute: Recompute| {
+            let summed = StageRow::new(&stages, recompute).ok_or("no stages")?;
+            Ok::<_, &str>(step_time(&machine, &prepared, &summed, &Cut { recompute, ..row.cut }, m))
+        };
+        let (mut recompute, mut memory, mut step) =
+            (row.cut.recompute, fullest(row.cut.recompute)?, timed(row.cut.recompute)?);
+        let mut seconds = step.total;
+        // Where the table leaves open what is run again, as much as must be: recipes name layers or parts of them.
+        for more in [Recompute::Cheap, Recompute::Full].into_iter().filter(|_| row.is_open()) {
+            let over = (memory.total().get() - capacity.get()).max(0.0);
+            if over <= 0.0 {
+                break;
+            }
+            let (leaner, slower) = (fullest(more)?, timed(more)?);
+            let spared = (memory.total().get() - leaner.total().get()).max(f64::MIN_POSITIVE);
+            seconds += (over / spared).min(1.0) * (slower.total - seconds);
+            (recompute, memory, step) = (more, leaner, slower);
+        }
+        let cut = Cut { recompute, ..row.cut };
+        let least = Cut { sharding: Sharding::Zero3, ..cut };
+        let fitting = || stages.iter().all(|s| stage_memory(&prepared, &own.memory, s, &least, m).total() <= capacity);
+        let fits = memory.total() <= capacity || (row.is_open() && fitting());
+        Ok(Predicted { step, seconds, memory, fits, cut })
     }
 
     fn system(&self, row: &Row) -> &System {
@@ -167,7 +194,7 @@ pub fn score(catalog: &Catalog, folder: &Path, stacks: Option<&Path>) -> Result<
     let mut report = Report { skipped, ..Report::default() };
     let mut groups: BTreeMap<String, Vec<(&Row, f64, f64)>> = BTreeMap::new();
     for row in &rows {
-        let Row { chip, cut, .. } = row;
+        let chip = &row.chip;
         let (id, model) = (row.raw.text("id"), row.raw.text("model"));
         let stack = &bench.stacks[row.source.stack];
         let predicted = match bench.predict(row, stack) {
@@ -177,6 +204,7 @@ pub fn score(catalog: &Catalog, folder: &Path, stacks: Option<&Path>) -> Result<
                 continue;
             }
         };
+        let cut = &predicted.cut;
         let mut list = |line: String| report.listed += &(line + "\n");
         let (m, total) = (&predicted.memory, predicted.memory.total().get());
         let gib = total / GIB;
@@ -208,7 +236,7 @@ pub fn score(catalog: &Catalog, folder: &Path, stacks: Option<&Path>) -> Result<
             list(format!("memory {file} {id} {cut} b{b}: {seen:.2} of {printed} GiB ({off:+.1} %), {held}"));
         }
         let Some(measured) = bench.measured(row).filter(|_| !row.out_of_memory()) else { continue };
-        let ratio = predicted.step.total / measured;
+        let ratio = predicted.seconds / measured;
         let on = format!("{}x{chip} s{} {cut}", row.chips, row.sequence);
         let (format, parts) = (row.format, parts(&predicted.step));
         list(format!("step {file} {id} {model} {format} {on}: {measured:.4} s, ratio {ratio:.3}; {parts}"));
@@ -227,7 +255,7 @@ pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> 
     Ok(all.map(|row| {
         let measured = bench.measured(&row).filter(|_| !row.out_of_memory());
         let measured = measured.ok_or_else(|| format!("{}: no step was timed", row.source.file))?;
-        let predicted = bench.predict(&row, &bench.stacks[row.source.stack])?.step.total;
+        let predicted = bench.predict(&row, &bench.stacks[row.source.stack])?.seconds;
         let what = format!("{} chips; s{}; {}; {}", row.chips, row.sequence, row.cut, row.format);
         let chip = &bench.system(&row).chip;
         let case = Case::on(chip, row.source.file, "training step");

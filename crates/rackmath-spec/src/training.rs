@@ -92,6 +92,9 @@ pub struct TrafficShares {
     /// Time of grouped products of experts over that of one product of as many rows.
     #[serde(default = "one", deserialize_with = "positive")]
     pub grouped_product: f64,
+    /// Whether a gated expert's products, its function and its casts run as one kernel, so that what lies between is not moved.
+    #[serde(default)]
+    pub fused_experts: bool,
     /// Bytes moved per logit, forward and backward.
     pub logit_bytes: f64,
     /// Bytes moved per parameter and micro-batch to add up gradients, where it is not part of the product.
@@ -226,6 +229,18 @@ impl TrainingFormat {
     /// Whether it has 16 bits.
     pub fn is_wide(self) -> bool {
         matches!(self, Self::Bf16 | Self::Fp16)
+    }
+
+    /// Bytes moved to cast a value of 16 bits for products: read, once more where a scale of the whole tensor has to be found
+    /// first, and written by rows for one product and by columns for another, each with its scales. That both copies are
+    /// needed and which recipes read twice: Transformer Engine's user guide, low-precision training (read 2026-11).
+    pub fn cast_bytes(self) -> f64 {
+        match self {
+            Self::Bf16 | Self::Fp16 => 0.0,
+            Self::Fp8 => 2.0 * 2.0 + 2.0 * 1.0,
+            Self::MxFp8 => 2.0 + 2.0 * (1.0 + 1.0 / 32.0),
+            Self::NvFp4 => 2.0 * 2.0 + 2.0 * (0.5 + 1.0 / 16.0),
+        }
     }
 
     /// What products stay in that are not narrowed.

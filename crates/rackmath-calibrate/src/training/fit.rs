@@ -35,25 +35,15 @@ const KNOBS: &[Knob<TrainingStack>] = &[
 
 const POSITIVE: (f64, f64) = (0.0, f64::INFINITY);
 
-/// A program, its table, and the knobs that are fitted of it besides products and fused attention.
-const PLANS: [(&str, &str, &str); 5] = [
-    (
-        "megatron-deepspeed",
-        "training_vtrain_a100.csv",
-        "host.forward host.backward host.rank host.head host.hop traffic.scores network.scale_out",
-    ),
-    (
-        "jean-zay",
-        "training_bloom_a100.csv",
-        "host.forward traffic.unaligned_product network.scale_up network.scale_out",
-    ),
-    (
-        "composer-fsdp",
-        "training_llmfoundry.csv",
-        "host.step traffic.elementwise traffic.logit_bytes traffic.optimizer_bytes network.scale_out",
-    ),
-    ("simumax-b200", "training_simumax_b200.csv", "traffic.elementwise traffic.grouped_product network.tensor_exposed"),
-    ("megatron-core", "training_nemo.csv", "host.experts traffic.elementwise traffic.grouped_product"),
+/// A program, and the knobs that are fitted of it besides products and fused attention.
+const PLANS: [(&str, &str); 7] = [
+    ("megatron-deepspeed", "host.forward host.backward host.rank host.head host.hop traffic.scores network.scale_out"),
+    ("jean-zay", "host.forward traffic.unaligned_product network.scale_up network.scale_out"),
+    ("composer-fsdp", "host.step traffic.elementwise traffic.logit_bytes traffic.optimizer_bytes network.scale_out"),
+    ("simumax-b200", "traffic.elementwise traffic.grouped_product network.tensor_exposed"),
+    ("megatron-core", "host.experts traffic.elementwise traffic.grouped_product network.expert_exposed"),
+    ("megatron-bridge", "host.experts traffic.elementwise traffic.grouped_product network.expert_exposed"),
+    ("maxtext", "traffic.elementwise traffic.grouped_product"),
 ];
 
 /// Fits every program with a plan and prints what changed; each also on one half and scored on the other.
@@ -61,12 +51,12 @@ pub fn fit(catalog: &Catalog, folder: &Path, only: Option<&str>) -> Result<Strin
     let rows = read(folder, catalog)?.rows;
     let bench = Bench::new(catalog, &rows)?;
     let mut out = String::new();
-    for (id, file, names) in PLANS.into_iter().filter(|(id, ..)| only.is_none_or(|wanted| wanted == *id)) {
+    for (id, names) in PLANS.into_iter().filter(|(id, _)| only.is_none_or(|wanted| wanted == *id)) {
         let knobs: Vec<&Knob<TrainingStack>> =
             KNOBS.iter().filter(|k| names.split(' ').any(|name| k.name.split(' ').next() == Some(name))).collect();
         let own: Vec<(&Row, f64)> = rows
             .iter()
-            .filter(|r| r.source.file == file && !r.out_of_memory())
+            .filter(|r| r.source.stack == id && !r.out_of_memory())
             .filter_map(|r| Some((r, bench.measured(r)?)))
             .collect();
         let Some(start) = bench.stacks.get(id).filter(|_| !own.is_empty()) else { continue };
@@ -134,7 +124,7 @@ fn one(bench: &Bench, rows: &[(&Row, f64)], start: &TrainingStack, knobs: &[&Kno
             .map(|(row, measured)| {
                 let Ok(p) = bench.predict(row, &stack) else { return 0.0 };
                 // Absolute, rounded at the bottom: rows that no equation meets do not pull.
-                let e = float::ln(p.step.total / measured);
+                let e = float::ln(p.seconds / measured);
                 weight(row) * ((1.0 + (e / 0.03) * (e / 0.03)).sqrt() - 1.0)
             })
             .sum::<f64>()
@@ -143,6 +133,6 @@ fn one(bench: &Bench, rows: &[(&Row, f64)], start: &TrainingStack, knobs: &[&Kno
 }
 
 fn mape(bench: &Bench, rows: &[(&Row, f64)], stack: &TrainingStack) -> f64 {
-    let errors = rows.iter().filter_map(|(r, m)| Some((bench.predict(r, stack).ok()?.step.total / m - 1.0).abs()));
+    let errors = rows.iter().filter_map(|(r, m)| Some((bench.predict(r, stack).ok()?.seconds / m - 1.0).abs()));
     errors.sum::<f64>() / rows.len().max(1) as f64
 }

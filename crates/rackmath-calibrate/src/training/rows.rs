@@ -42,7 +42,7 @@ const SOURCES: [Source; 15] = [
     source("training_torchtitan.csv", "torchtitan", Convention::Full, false),
     source("training_maxtext_tpu.csv", "maxtext", Convention::Full, false),
     source("amd_tpu/training_tpu.csv", "maxtext", Convention::Causal, false),
-    source("amd_tpu/training_amd.csv", "megatron-core", Convention::Full, false),
+    source("amd_tpu/training_amd.csv", "primus", Convention::Full, false),
     source("amd_tpu/training_other.csv", "", Convention::Full, false),
 ];
 
@@ -110,9 +110,15 @@ fn row(source: Source, raw: &Record, names: &Names<'_>, catalog: &Catalog) -> Re
     let chips = raw.count("gpus").ok_or("no number of chips")?;
     let (tp, pp, cp) = (raw.degree("tp"), raw.degree("pp"), raw.degree("cp"));
     let copies = (chips / (tp * pp * cp)).max(1);
-    // Some tables give only the sequences of a chip: then a step is one micro-batch of each copy.
+    let sequence = raw.count("seq").ok_or("no sequence length")?;
+    // Some tables give the tokens of a step among their notes; some only the sequences of a chip: then a step is one
+    // micro-batch of each copy.
+    let noted = notes.split("; ").find_map(|part| part.strip_prefix("tokens per step ")?.parse::<u64>().ok());
     let one = raw.count("micro_batch").filter(|b| *b > 0).map(|b| b * copies);
-    let mut global_batch = raw.count("global_batch").filter(|b| *b > 0).or(one).ok_or("no batch")?;
+    let stated = raw.count("global_batch").filter(|b| *b > 0).or(noted.map(|tokens| tokens / sequence));
+    // A table without batches: that of the recipe (AMD-AGI/Primus examples/megatron/configs/MI355X, read 2026-11).
+    let recipe = (source.stack == "primus" && raw.text("model") == "Mixtral-8x22B" && pp > 1).then_some(128);
+    let mut global_batch = stated.or(recipe).or(one).filter(|b| *b > 0).ok_or("no batch")?;
     if notes.contains("heading says 512") && raw.number("step_s").is_none() {
         // The source's own remark: only this batch agrees with its FLOP per second.
         global_batch = 512;
@@ -125,6 +131,11 @@ fn row(source: Source, raw: &Record, names: &Names<'_>, catalog: &Catalog) -> Re
         // MaxText recomputes whatever a policy of one's own does not name, all but a layer's input (its configuration,
         // RematAndOffload, read 2026-11); recipes name the input and sometimes projections.
         "custom" if source.stack == "maxtext" => Recompute::Full,
+        // The same configuration: products with weights are kept, the rest is run again.
+        "minimal" if source.stack == "maxtext" => Recompute::Cheap,
+        // torchtitan keeps outputs of attention and of every other product, and runs the rest again (its
+        // activation_checkpoint.py, selective by operation, read 2026-11).
+        "selective" if source.stack == "torchtitan" => Recompute::Cheap,
         r if r.starts_with("selective") => Recompute::Selective,
         _ => Recompute::None,
     };
@@ -139,12 +150,18 @@ fn row(source: Source, raw: &Record, names: &Names<'_>, catalog: &Catalog) -> Re
         _ => Sharding::Zero1,
     };
     let lighter = source.legacy && pp > 2 && layers % pp != 0 && (layers + 2).is_multiple_of(pp);
-    let (ep, etp) = (if shape.moe().is_some() { raw.degree("ep") } else { 1 }, raw.degree("etp"));
+    let ep = if shape.moe().is_some() { raw.degree("ep") } else { 1 };
+    // Megatron cuts experts like everything else unless told otherwise (`expert_tensor_parallel_size`); the recipes of the
+    // newer tables say 1, whether or not the tables do.
+    let cut_alike = source.file == "training_dgxc.csv" && shape.moe().is_some();
+    let etp = raw.count("etp").unwrap_or(if cut_alike { tp } else { 1 }).max(1);
     let sequence_parallel = if source.legacy { raw.text("recompute").contains("sequence") } else { tp > 1 };
     let degrees = Degrees { tp, pp, dp: copies, cp, ep, etp, virtual_stages, sequence_parallel, ..Degrees::default() };
     let schedule = if virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneFOneB };
     let spread = if lighter { Spread::EndsLighter } else { Spread::Even };
-    let micro_batch = raw.degree("micro_batch");
+    // MaxText's batches are per chip, and all of a copy's run at once, however many chips share the copy.
+    let whole = source.stack == "maxtext";
+    let micro_batch = if whole { (global_batch / copies).max(1) } else { raw.degree("micro_batch") };
     let cut = Cut { degrees, schedule, spread, micro_batch, sharding, recompute, ..Cut::default() };
     let format = match raw.text("precision").to_ascii_lowercase() {
         p if p.contains("nvfp4") => TrainingFormat::NvFp4,
@@ -152,15 +169,25 @@ fn row(source: Source, raw: &Record, names: &Names<'_>, catalog: &Catalog) -> Re
         p if p.contains("fp8") => TrainingFormat::Fp8,
         _ => TrainingFormat::Bf16,
     };
-    let sequence = raw.count("seq").ok_or("no sequence length")?;
+    let source = Source { stack: program(source, notes, &shape, format), ..source };
     Ok(Row { source, raw: raw.clone(), shape, chip, chips, cut, sequence, global_batch, format })
 }
 
-/// Chunks of layers per stage. Where a modern table leaves them out, its recipes still interleave.
+/// The program of a row. From the container 26.06 on, recipes of Megatron-Bridge with gated experts in MXFP8 run these as one
+/// kernel and a whole iteration as one graph (NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs:
+/// `cutedsl_fused_grouped_mlp`, `full_iteration`, read 2026-11); everything else runs as before.
+fn program(source: Source, notes: &str, shape: &Shape, format: TrainingFormat) -> &'static str {
+    let container = notes.split(';').find_map(|part| part.trim().strip_suffix(" NeMo Container"));
+    let gated = shape.moe().is_some_and(|moe| moe.expert.gated);
+    let fused = gated && format == TrainingFormat::MxFp8 && container.is_some_and(|release| release >= "26.06");
+    if fused { "megatron-bridge" } else { source.stack }
+}
+
+/// Chunks of layers per stage. Where an older table leaves them out, its recipes still interleave.
 fn chunks(raw: &Record, source: Source, layers: u64, pp: u64) -> u64 {
     match raw.count("vpp") {
         Some(v) => v.max(1),
-        None if source.stack == "megatron-core" && pp > 1 => {
+        None if source.stack == "megatron-core" && source.file != "training_nemo.csv" && pp > 1 => {
             (1..=8).rev().find(|v| (layers / pp).is_multiple_of(*v)).unwrap_or(1)
         }
         None => 1,

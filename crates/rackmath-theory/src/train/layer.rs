@@ -1,12 +1,13 @@
 //! The passes of one layer for one micro-batch.
 //!
-//! $$ F = \Omega\Big(\sum x\,t_{mm} + A + \frac{e\,V}{W} + \epsilon_t\,n_r\,t_{ar} + \epsilon_e\,2 t_{a2a},\; t_{host}\Big) $$
+//! $$ F = \Omega\Big(\sum x\,t_{mm} + A + \frac{e\,V + q}{W} + \epsilon_t\,n_r\,t_{ar} + \epsilon_e\,2 t_{a2a},\; t_{host}\Big) $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
 //! | t_mm | products | s | the block's matrix products, [`super::machine`] |
 //! | A | attention | s | scores as products and passes over them, or one fused kernel |
-//! | V, e | bytes, elementwise | B, 1 | norms, residuals, activation functions; how far from full bandwidth |
+//! | V, e | bytes, elementwise | B, 1 | norms, residuals, activation functions, states of recurrences; how far from full bandwidth |
+//! | q | cast | B | casts to narrow formats, [`rackmath_spec::TrainingFormat::cast_bytes`] for each value |
 //! | n_r, t_ar | reductions | 1, s | tensor-parallel reductions |
 //! | t_a2a | exchange | s | tokens to experts and back |
 //! | eps | exposed | 1 | share that is not hidden behind products |
@@ -31,6 +32,9 @@ const FLASH_BACKWARD: f64 = 2.5;
 
 /// Backward bytes of norms and residuals over forward ones, and of inner functions.
 const BACKWARD_BYTES: (f64, f64) = (26.0 / 22.0, 1.5);
+
+/// Times the states of a recurrence are read or written: made, passed on and read forward; the same and their gradients backward.
+const STATE_PASSES: (f64, f64) = (4.0, 8.0);
 
 /// How sharp the corner between host and chip is.
 const CORNER: i32 = 6;
@@ -74,9 +78,13 @@ pub fn layer(machine: &Machine<'_>, work: &Work, cut: &Cut) -> LayerTime {
         sum.weight += t.weight;
     }
     let (a_f, a_b) = attention(machine, work);
-    let e_f = traffic.elementwise * (work.residual_bytes + work.inner_bytes) / w;
-    let e_b = traffic.elementwise * (work.residual_bytes * BACKWARD_BYTES.0 + work.inner_bytes * BACKWARD_BYTES.1) / w
-        + traffic.accumulate_bytes * (work.params + work.expert_params) / w;
+    let (cast_f, cast_b) = (machine.cast_bytes() * work.cast.0, machine.cast_bytes() * work.cast.1);
+    let states = work.state_bytes;
+    let e_f = work.residual_bytes + work.inner_bytes + STATE_PASSES.0 * states;
+    let e_b = work.residual_bytes * BACKWARD_BYTES.0 + work.inner_bytes * BACKWARD_BYTES.1 + STATE_PASSES.1 * states;
+    let e_f = (traffic.elementwise * e_f + cast_f) / w;
+    let e_b =
+        (traffic.elementwise * e_b + cast_b) / w + traffic.accumulate_bytes * (work.params + work.expert_params) / w;
     let reduce = machine.collective(Collective::AllReduce, work.reduced_bytes, cut.tp, 1);
     let tensor = network.tensor_exposed * work.reductions * reduce;
     let all_to_all = machine.exchange(work.exchanged_bytes, work.copies, cut.ep, cut.tp);

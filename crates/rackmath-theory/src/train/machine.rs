@@ -54,9 +54,9 @@ impl<'a> Unit<'a> {
         Gemm::of(chip, kernel).map(Unit::Kernel)
     }
 
-    fn time(&self, product: Product, scaling: Scaling) -> f64 {
+    fn time(&self, product: Product) -> f64 {
         match self {
-            Unit::Kernel(gemm) => gemm.time(product, scaling).time.get(),
+            Unit::Kernel(gemm) => gemm.time(product, Scaling::Given).time.get(),
             Unit::Ideal(silicon) => {
                 let Product { rows: m, columns: n, depth: k, .. } = product;
                 // Weights, inputs and results of 16 bits.
@@ -127,13 +127,17 @@ impl<'a> Machine<'a> {
 
     /// One product and its two backward ones, in the run's format.
     pub fn product(&self, p: Multiply) -> Triple {
-        let scaling = if self.format.is_wide() { Scaling::Given } else { Scaling::Static };
         let grouped = if p.matrices > 1.0 { self.stack.traffic.grouped_product } else { 1.0 };
-        triple(&self.gemm, self.times * grouped, p, scaling)
+        triple(&self.gemm, self.times * grouped, p)
     }
 
     pub fn wide_product(&self, p: Multiply) -> Triple {
-        triple(&self.wide, self.wide_times, p, Scaling::Given)
+        triple(&self.wide, self.wide_times, p)
+    }
+
+    /// Bytes to cast one value for the products of a pass.
+    pub fn cast_bytes(&self) -> f64 {
+        self.format.cast_bytes()
     }
 
     /// Of `n` ranks that are `stride` apart: how many share a node, and over how many nodes they lie.
@@ -192,12 +196,12 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn triple(unit: &Unit<'_>, times: f64, p: Multiply, scaling: Scaling) -> Triple {
+fn triple(unit: &Unit<'_>, times: f64, p: Multiply) -> Triple {
     let Multiply { rows, columns, depth, matrices } = p;
     if rows <= 0.0 || columns <= 0.0 || depth <= 0.0 {
         return Triple::default();
     }
-    let time = |m: f64, n: f64, k: f64| unit.time(Product::new(m, n, k), scaling) * times;
+    let time = |m: f64, n: f64, k: f64| unit.time(Product::new(m, n, k)) * times;
     if matrices <= 1.0 {
         return Triple {
             forward: time(rows, columns, depth),

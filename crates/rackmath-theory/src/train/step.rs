@@ -136,7 +136,8 @@ impl Prepared {
         let (shape, stack) = (job.shape, machine.stack);
         let flash = stack.attention == AttentionPath::Flash;
         let stored = stack.memory.stored_bytes(job.format);
-        let slice = Slice { cut, sequence: job.sequence as f64, flash, dropout: stack.dropout, stored };
+        let (dropout, fused) = (stack.dropout, stack.traffic.fused_experts);
+        let slice = Slice { cut, sequence: job.sequence as f64, flash, dropout, stored, fused };
         let pieces = shape.runs.iter().map(|run| {
             let work = block(shape, &run.block, &slice);
             Piece { n: run.n, time: layer(machine, &work, cut), work }

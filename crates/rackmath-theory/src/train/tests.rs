@@ -12,7 +12,7 @@ use crate::pipeline::{Passes, Plan, Schedule, Shape as PlanShape, Stage as PlanS
 use proptest::prelude::*;
 use rackmath_spec::TrainingFormat;
 use rackmath_spec::layout::Degrees;
-use rackmath_spec::model::Shape;
+use rackmath_spec::model::{Ffn, Mixer, Shape};
 use rackmath_units::{ByteRate, Bytes, Cancel, Seconds};
 use strum::VariantArray as _;
 
@@ -60,7 +60,7 @@ fn a_layer_keeps_what_korthikanti_counts() {
     let kept = |tp, sequence_parallel| {
         let cut = cut(tp, 1, 1, 4);
         let cut = Cut { degrees: Degrees { sequence_parallel, ..cut.degrees }, ..cut };
-        let slice = Slice { cut: &cut, sequence: 2048.0, flash: false, dropout: true, stored: 2.0 };
+        let slice = Slice { cut: &cut, sequence: 2048.0, flash: false, dropout: true, stored: 2.0, fused: false };
         block(&shape, &shape.runs[0].block, &slice).kept
     };
     close(kept(1, false).all, s * b * h * (34.0 + scores), 1e-12);
@@ -71,6 +71,60 @@ fn a_layer_keeps_what_korthikanti_counts() {
     assert!((48.0 * kept(8, false).all / gib - 59.25).abs() < 0.01);
     let both = kept(8, true);
     assert!((48.0 * (both.all - both.scores) / gib - 9.5625).abs() < 0.01);
+}
+
+#[test]
+fn narrow_products_cast_what_they_read() {
+    // A GPT layer: inputs h of queries, keys and values, h of the output, h and 4h of the two inner products; gradients of
+    // 3h, h, 4h and h.
+    let shape = Shape::gpt(1, 1024, 8);
+    let cut = cut(1, 1, 1, 2);
+    let slice = Slice { cut: &cut, sequence: 512.0, flash: true, dropout: false, stored: 2.0, fused: true };
+    let work = block(&shape, &shape.runs[0].block, &slice);
+    let th = 2.0 * 512.0 * 1024.0;
+    assert_eq!(work.cast, (7.0 * th, 9.0 * th));
+    assert_eq!(work.state_bytes, 0.0);
+    // Over two ranks what is cut is halved: 4h + h / 2 is 3h whole and 5h cut; backward 2h whole, 7h cut.
+    let cut = Cut { degrees: Degrees { tp: 2, ..cut.degrees }, ..cut };
+    let half = block(&shape, &shape.runs[0].block, &Slice { cut: &cut, ..slice }).cast;
+    assert_eq!(half, (2.0 * th + 5.0 * th / 2.0, 2.0 * th + 7.0 * th / 2.0));
+    // 16 bits need no cast; a scale of the whole tensor is one more reading than scales of blocks.
+    let bytes = [TrainingFormat::Bf16, TrainingFormat::MxFp8, TrainingFormat::Fp8].map(TrainingFormat::cast_bytes);
+    assert_eq!(bytes, [0.0, 4.0625, 6.0]);
+}
+
+#[test]
+fn a_fused_kernel_moves_less_between_gated_experts_alone() {
+    let catalog = rackmath_catalog::embedded();
+    for (model, gated) in [("qwen3-30b-a3b", true), ("nemotron-3-nano", false)] {
+        let model = catalog.model(model).unwrap();
+        let shape = model.shape().unwrap();
+        let run = shape.runs.iter().find(|r| matches!(r.block.ffn, Ffn::Moe(_))).unwrap();
+        let cut = cut(1, 1, 1, 1);
+        let of = |fused| {
+            let slice = Slice { cut: &cut, sequence: 4096.0, flash: true, dropout: false, stored: 2.0, fused };
+            block(shape, &run.block, &slice)
+        };
+        let (apart, fused) = (of(false), of(true));
+        assert_eq!(fused.inner_bytes < apart.inner_bytes, gated);
+        assert_eq!(fused.cast.0 < apart.cast.0 && fused.cast.1 < apart.cast.1, gated);
+        assert_eq!((&fused.products, fused.kept), (&apart.products, apart.kept));
+    }
+}
+
+#[test]
+fn a_recurrence_hands_on_its_state_once_a_chunk() {
+    // Nemotron 3 Nano: 64 heads of 64 with states of 128, in 32 bits, every 128 tokens: 16,384 bytes a token.
+    let catalog = rackmath_catalog::embedded();
+    let model = catalog.model("nemotron-3-nano").unwrap();
+    let shape = model.shape().unwrap();
+    let run = shape.runs.iter().find(|r| matches!(r.block.mixer, Mixer::Linear(_))).unwrap();
+    let cut = cut(1, 1, 1, 1);
+    let slice = Slice { cut: &cut, sequence: 4096.0, flash: true, dropout: false, stored: 2.0, fused: false };
+    let work = block(shape, &run.block, &slice);
+    assert_eq!(work.state_bytes, 4096.0 * 16_384.0);
+    // Half of the products inside a chunk is masked: 128 (8 x 128 + 64 x 64) / 2, and two with the state, 2 x 2 x 64 x 64 x 128.
+    assert_eq!(work.score_flop, 2.0 * 4096.0 * (128.0 * (1024.0 + 4096.0) + 4.0 * 64.0 * 64.0 * 128.0));
 }
 
 #[test]

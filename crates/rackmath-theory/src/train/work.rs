@@ -19,17 +19,22 @@
 //!
 //! For a plain transformer (k = a, ad = h, f = 4h, g = 1) that is 10h + 24h/t + 5aS/t: Korthikanti's s b h (10 + 24/t +
 //! 5as/ht). Sequence parallelism divides the whole part too. Tensors come from [`crate::count`], so that every mixer the
-//! catalogue knows has its products; recurrences have no scores.
+//! catalogue knows has its products. A recurrence runs in chunks: inside one as attention, from one to the next as a state of
+//! 32 bits that is made, passed on and read (Dao and Gu 2024, arXiv 2405.21060, section 6; Nemotron 3's configurations say
+//! chunks of 128).
+//!
+//! Products in fewer than 16 bits read values that were cast: every input forward, every output's gradient backward, once for
+//! all products that share it. Where experts run as one kernel, what lies between their two products is cast inside it.
 //!
 //! What is cheap to compute again need not be kept: outputs of norms and of activation functions, and, where attention has
 //! latents, the queries, keys and values made from them (instead the latents are kept); experts' outputs are weighted before
 //! their last product, so that the output itself is not needed. Programs that multiply in 8 bits may keep the inputs of their
 //! products, and of the activation functions between them, in 8 bits (`stored`): DeepSeek-V3, arXiv 2412.19437, 3.2.3 and 3.3.3.
-//! Ignores: state passes of recurrences, the indexers of sparse attention.
+//! Ignores: that some norms write narrow values at once; the indexers of sparse attention.
 
 use super::Cut;
 use crate::count::{self, Cut as TensorCut, Part, Tensor, Use};
-use rackmath_spec::model::{Block, Ffn, Mixer, Norm, Shape, Span};
+use rackmath_spec::model::{Block, Ffn, Linear, Mixer, Norm, Shape, Span};
 
 /// One matrix product per token group: `rows` tokens, `columns` by `depth`, `times` of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +57,10 @@ pub struct Work {
     pub residual_bytes: f64,
     /// Bytes moved forward by everything tensor parallelism divides.
     pub inner_bytes: f64,
+    /// Values that narrow products read, cast before each pass: their inputs forward, gradients of their outputs backward.
+    pub cast: (f64, f64),
+    /// Bytes of states a recurrence hands from chunk to chunk, once.
+    pub state_bytes: f64,
     /// Bytes of a tensor-parallel reduction; as many of them as `reductions`.
     pub reduced_bytes: f64,
     /// Reductions forward (backward as many).
@@ -106,6 +115,8 @@ pub struct Slice<'a> {
     pub dropout: bool,
     /// Bytes in which an input of a product is kept.
     pub stored: f64,
+    /// Whether gated experts run as one kernel.
+    pub fused: bool,
 }
 
 impl Slice<'_> {
@@ -158,6 +169,13 @@ pub fn block(shape: &Shape, block: &Block, slice: &Slice<'_>) -> Work {
             work.kept.scores = each * work.scores;
         }
     } else if !matches!(block.mixer, Mixer::None) {
+        if let Mixer::Linear(linear) = &block.mixer {
+            let (states, flop) = recurrence(linear);
+            work.attends = true;
+            work.state_bytes = t * states / tp;
+            // Causal halves are skipped like those of scores, which are counted whole.
+            work.score_flop = 2.0 * t * flop / tp;
+        }
         let wide: f64 = work.products.iter().filter(|p| p.depth == h).map(|p| p.columns).sum();
         work.inner_bytes += 8.0 * t * wide;
         split += 4.0 * wide * tp;
@@ -189,6 +207,11 @@ pub fn block(shape: &Shape, block: &Block, slice: &Slice<'_>) -> Work {
     work.light_bytes = t * h * 4.0 * parts / slice.whole() + ffn.functions;
     work.kept.input = 2.0 * t * h / slice.whole();
     work
+}
+
+/// Whether the experts of a layer run as one kernel, which there is for gated ones.
+fn fused(ffn: &Ffn, slice: &Slice<'_>) -> bool {
+    slice.fused && matches!(ffn, Ffn::Moe(moe) if moe.expert.gated)
 }
 
 /// Bytes of a feed-forward part on a chip.
@@ -227,6 +250,9 @@ fn feed_forward(h: f64, ffn: &Ffn, slice: &Slice<'_>, t: f64, routed: f64) -> In
             let inner = moe.latent.map_or(h, |l| l.width as f64);
             let rows = routed * k;
             all.network(rows, moe.expert.width as f64 / etp, moe.expert.gated, slice.stored);
+            if fused(ffn, slice) {
+                all.moved = 0.0;
+            }
             // Tokens are permuted on the way in and out: a read and a write of 16 bits each.
             all.moved += rows * 8.0 * inner;
             // Kept: the permuted input and output of the experts.
@@ -247,6 +273,7 @@ fn tensors(shape: &Shape, block: &Block, slice: &Slice<'_>, routed: f64, work: &
     let (t, [tp, ep, etp]) = (slice.tokens(), slice.degrees());
     // Projections of the same input run as one product.
     let mut joint: Vec<(u64, TensorCut, f64)> = Vec::new();
+    let mut inputs: Vec<(Part, u64, bool)> = Vec::new();
     for tensor in count::block_tensors(shape, block) {
         let params = tensor.params() as f64;
         match tensor.cut {
@@ -257,11 +284,28 @@ fn tensors(shape: &Shape, block: &Block, slice: &Slice<'_>, routed: f64, work: &
             continue;
         }
         let (i, o) = (tensor.d_in as f64, tensor.d_out as f64);
+        let rows = if tensor.cut == TensorCut::Experts { routed * tensor.used } else { t };
+        // Routers stay in 16 bits; projections of one input share its cast.
+        if tensor.part != Part::Router {
+            let down = is_row_parallel(&tensor, shape);
+            let divided = if tensor.cut == TensorCut::Experts { etp } else { shards(tensor.cut, tp) };
+            let (from, to) = if down { (i / divided, o) } else { (i, o / divided) };
+            // What a fused kernel makes between two products is cast as it is made.
+            let inside = tensor.part == Part::Routed && fused(&block.ffn, slice);
+            let input = (tensor.part, tensor.d_in, down);
+            if !(inside && down || inputs.contains(&input)) {
+                inputs.push(input);
+                work.cast.0 += rows * from;
+            }
+            if !inside || down {
+                work.cast.1 += rows * to;
+            }
+        }
         match tensor.cut {
             TensorCut::Experts => {
                 let (columns, depth) = if is_row_parallel(&tensor, shape) { (o, i / etp) } else { (o / etp, i) };
                 let held = (tensor.copies as f64 / ep).max(1.0);
-                work.products.push(Multiply { rows: routed * tensor.used, columns, depth, matrices: held });
+                work.products.push(Multiply { rows, columns, depth, matrices: held });
             }
             _ if is_row_parallel(&tensor, shape) => {
                 let depth = i / shards(tensor.cut, tp);
@@ -282,6 +326,26 @@ fn tensors(shape: &Shape, block: &Block, slice: &Slice<'_>, routed: f64, work: &
     }
     let product = |(d, _, columns)| Multiply { rows: t, columns, depth: d as f64, matrices: 1.0 };
     work.products.extend(joint.into_iter().map(product));
+}
+
+/// Tokens of a chunk in which recurrences are trained: inside as attention, from chunk to chunk as a state.
+const CHUNK: f64 = 128.0;
+
+/// Bytes of 32-bit states per token, and FLOP per token of a recurrence in chunks.
+fn recurrence(linear: &Linear) -> (f64, f64) {
+    let [keys, values, state] = match *linear {
+        Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, .. } => {
+            [k_heads * k_dim, v_heads * v_dim, v_heads * k_dim * v_dim]
+        }
+        Linear::Kda { heads, dim, .. } | Linear::Lightning { heads, dim } => {
+            [heads * dim, heads * dim, heads * dim * dim]
+        }
+        Linear::Mamba1 { inner, state, .. } => [state, inner, inner * state],
+        Linear::Mamba2 { heads, dim, groups, state, .. } => [groups * state, heads * dim, heads * dim * state],
+    }
+    .map(|n| n as f64);
+    // Two products of a chunk with itself, half of them masked; one into the state, one out of it.
+    (4.0 * state / CHUNK, CHUNK * (keys + values) + 4.0 * state)
 }
 
 fn whole(cut: TensorCut) -> bool {

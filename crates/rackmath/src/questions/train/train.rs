@@ -366,7 +366,11 @@ fn resolve(catalog: &Catalog, asked: &Asked) -> Result<Setup, Error> {
     }
     up_to("sequence", asked.sequence, 100_000_000)?;
     up_to("global_batch", asked.global_batch, 10_000_000)?;
-    let usual = if system.chip.link.kind == "ici" { "maxtext" } else { "megatron-core" };
+    let usual = match system.chip.vendor.as_str() {
+        _ if system.chip.link.kind == "ici" => "maxtext",
+        "AMD" => "primus",
+        _ => "megatron-core",
+    };
     let stack = catalog.training_stack(asked.stack.as_deref().unwrap_or(usual))?;
     let network = catalog.network(&system.chip.link.kind).or_else(|_| catalog.network("pcie5"))?;
     Ok(Setup { model, stack, kernels: catalog.gemm_kernels()?, network, system })
