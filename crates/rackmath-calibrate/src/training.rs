@@ -1,6 +1,7 @@
 //! Training runs: step time and memory against published tables, beside the best constant MFU.
 
 mod fit;
+mod layers;
 mod rows;
 
 pub use fit::fit;
@@ -15,7 +16,6 @@ use rackmath_theory::train::mfu::flop_per_token;
 use rackmath_theory::train::step::{Part, Prepared, Row as StageRow, StepTime, step as step_time};
 use rackmath_theory::train::{Cut, Job, Recompute, Sharding};
 use rackmath_units::float;
-pub use rows::files;
 use rows::{Row, read};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,6 +24,11 @@ use std::sync::Arc;
 use strum::VariantArray as _;
 
 const GIB: f64 = 1_073_741_824.0;
+
+/// Every table that is read.
+pub fn files() -> impl Iterator<Item = &'static str> {
+    rows::files().chain(layers::FILES)
+}
 
 /// FLOP of a step in the source's convention.
 fn flop(row: &Row) -> f64 {
@@ -172,6 +177,8 @@ struct Line {
 #[derive(Default)]
 pub struct Report {
     steps: Vec<Line>,
+    /// Predicted over measured passes of one layer, less one.
+    layers: Vec<f64>,
     /// Predicted over printed memory, less one, by table.
     memory: BTreeMap<String, Vec<f64>>,
     /// Rows that ran out of memory and are said to, of so many.
@@ -243,6 +250,14 @@ pub fn score(catalog: &Catalog, folder: &Path, stacks: Option<&Path>) -> Result<
         for group in labels(row, file) {
             groups.entry(group).or_default().push((row, measured, ratio));
         }
+    }
+    let small = layers::read(catalog, folder)?;
+    for (what, off) in small.layers.iter().chain(&small.memory) {
+        report.listed += &format!("korthikanti2022 {what}: {:+.1} %\n", off * 100.0);
+    }
+    report.layers = small.layers.into_iter().map(|(_, off)| off).collect();
+    if !small.memory.is_empty() {
+        report.memory.insert("korthikanti2022".into(), small.memory.into_iter().map(|(_, off)| off).collect());
     }
     report.steps = groups.into_iter().filter_map(|(group, rows)| line(&bench, group, &rows)).collect();
     Ok(report)
@@ -321,6 +336,10 @@ impl fmt::Display for Report {
             let [mape, one, each] = [l.mape, l.constant, l.constant_each].map(|share| share * 100.0);
             write!(f, "{:<26} {rows:>4} {mape:>6.2}% {bias:>+6.3} {median:>10.3} {p90:>9.3}", l.group)?;
             writeln!(f, " {one:>18.2}% {each:>18.2}%")?;
+        }
+        if !self.layers.is_empty() {
+            let (n, mean) = (self.layers.len(), mean(self.layers.iter().map(|e| e.abs())));
+            writeln!(f, "one layer (korthikanti2022) {n:>3} {:>6.2}%", mean * 100.0)?;
         }
         writeln!(f, "\nmemory                rows   mean error   worst")?;
         for (file, errors) in &self.memory {
