@@ -18,7 +18,7 @@ use rackmath_theory::train::{Cut, Job, Recompute, Sharding};
 use rackmath_units::float;
 use rows::{Row, read};
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use strum::VariantArray as _;
@@ -253,7 +253,7 @@ pub fn score(catalog: &Catalog, folder: &Path, stacks: Option<&Path>) -> Result<
     }
     let small = layers::read(catalog, folder)?;
     for (what, off) in small.layers.iter().chain(&small.memory) {
-        report.listed += &format!("korthikanti2022 {what}: {:+.1} %\n", off * 100.0);
+        let _ = writeln!(report.listed, "korthikanti2022 {what}: {:+.1} %", off * 100.0);
     }
     report.layers = small.layers.into_iter().map(|(_, off)| off).collect();
     if !small.memory.is_empty() {
