@@ -8,8 +8,8 @@ use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::SCALE_OUT;
 use crate::{
     AttentionKernels, Chip, ChipFamilies, Cited, ClarkLaw, Date, Engine, EngineSupport, Failures, GemmKernels, LawForm,
-    Level, MemoryTier, Model, MoeKernels, Network, QualityWords, RouterRules, ScalingLaw, Scenario, SpecError, System,
-    Topology, TrainingRun, TrainingStack, evidence, file, name, price, validation,
+    Level, MemoryTier, Model, MoeKernels, Network, QualityWords, RouterRules, ScalingLaw, Scenario, SmallKernels,
+    SpecError, System, Topology, TrainingRun, TrainingStack, evidence, file, name, price, validation,
 };
 use rackmath_units::{ByteRate, Bytes};
 use serde::Deserialize;
@@ -138,6 +138,7 @@ impl Default for Catalog {
             shelf(Kind::Kernels, "kernel", &["attention", "mla"], |id, text, _| file::attention(id, text)),
             shelf(Kind::Kernels, "kernel", &["gemm"], |id, text, _| file::gemm_kernels(id, text)),
             shelf(Kind::Kernels, "kernel", &["moe"], |id, text, _| file::moe_kernels(id, text)),
+            shelf(Kind::Kernels, "kernel", &["small"], |id, text, _| file::small_kernels(id, text)),
             shelf(Kind::Engines, "engine", &[], |id, text, _| file::engine(id, text)),
             shelf(Kind::Support, "families of chips", &["families"], |id, text, _| file::chip_families(id, text)),
             shelf(Kind::Support, "words on quality", &["quality"], |id, text, _| file::quality_words(id, text)),
@@ -312,6 +313,11 @@ impl Catalog {
 
     pub fn moe_kernels(&self) -> Result<Arc<MoeKernels>, SpecError> {
         self.get("moe")
+    }
+
+    /// Small kernels of indexes, compressed caches and residual streams.
+    pub fn small_kernels(&self) -> Result<Arc<SmallKernels>, SpecError> {
+        self.get("small")
     }
 
     pub fn gemm_kernels(&self) -> Result<Arc<GemmKernels>, SpecError> {

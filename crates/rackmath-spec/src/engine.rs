@@ -7,6 +7,7 @@ use crate::file::noun::{ms, noun, part, text_or_none, us, within};
 use crate::{Chip, Dtype, MoeFormat, Residual, SpecError};
 use rackmath_units::{Fraction, Seconds};
 use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// One family of versions of an engine.
@@ -55,6 +56,9 @@ pub struct Engine {
 #[serde(deny_unknown_fields)]
 pub struct Kernels {
     pub gemm: String,
+    /// By format of a product, another family among whose kernels the engine's tuner chooses: the shorter time counts.
+    #[serde(default)]
+    pub tuned: BTreeMap<String, String>,
     pub attention: String,
     pub latent: String,
     /// All-reduce; `library` for the vendor's.
@@ -228,6 +232,9 @@ pub struct Groups {
     pub sync_steps: u64,
     /// Tokens in the step of a group without work.
     pub dummy_tokens: u32,
+    /// Whether prompts wait until all groups have some, so that they are computed in the same passes.
+    #[serde(default)]
+    pub gathers_prompts: bool,
     /// Whether groups of a model without experts wait for each other as well, because they share its other weights.
     pub dense: bool,
 }

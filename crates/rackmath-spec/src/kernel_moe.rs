@@ -184,6 +184,19 @@ pub struct MoeKernels {
     pub stand_ins: Vec<StandIn>,
     /// For families that were not measured, with its spread.
     pub default: (MoeKernel, f64),
+    pub popularity: Popularity,
+}
+
+/// How unlike experts are in the tokens they get: the standard deviation over the mean.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Popularity {
+    /// As the tokens of ranks tell.
+    pub ranks: f64,
+    /// The same with copies of the busiest, dealt out so that ranks are alike.
+    pub copied: f64,
+    /// As the experts that a small batch touches tell.
+    pub touched: f64,
 }
 
 /// NVIDIA's generations in the order of their tensor units, so that the nearest one can stand in.
@@ -249,6 +262,7 @@ struct File {
     stand_in: Vec<StandIn>,
     family: BTreeMap<String, Family>,
     default: Fallback,
+    popularity: Popularity,
 }
 
 #[derive(Deserialize)]
@@ -269,14 +283,18 @@ struct Fallback {
 
 pub(crate) fn read(id: &str, text: &str) -> Result<MoeKernels, SpecError> {
     let file = format!("kernel {id}");
-    let explains = ["id", "name", "form", "cache.note", "stand_in.why", "family.*.note", "default.rule"];
-    let File { as_of, source, corner, tail, columns, cache, stand_in: stand_ins, family, default } =
+    let explains =
+        ["id", "name", "form", "cache.note", "stand_in.why", "family.*.note", "default.rule", "popularity.source"];
+    let File { as_of, source, corner, tail, columns, cache, stand_in: stand_ins, family, default, popularity } =
         noun(&file, id, text, &explains)?;
     let mut numbers = vec![
         ("tail", tail, 0.0, 1e9),
         ("cache.share", cache.share, 0.0, 1e9),
         ("cache.ramp", cache.ramp, 0.01, 1e9),
         ("default.spread", default.spread, 0.0, 1e9),
+        ("popularity.ranks", popularity.ranks, 0.0, 100.0),
+        ("popularity.copied", popularity.copied, 0.0, 100.0),
+        ("popularity.touched", popularity.touched, 0.0, 100.0),
     ];
     numbers.extend(family.values().map(|family| ("family.padded", family.padded, 0.0, 1e9)));
     within(&file, &numbers)?;
@@ -285,7 +303,14 @@ pub(crate) fn read(id: &str, text: &str) -> Result<MoeKernels, SpecError> {
         fit.into_iter().map(|fit| MoeFit { kernel: whole(fit.kernel, padded), ..fit }).collect()
     };
     let families = family.into_iter().map(|(name, family)| (name, fits(family))).collect();
-    Ok(MoeKernels { as_of, source, families, stand_ins, default: (whole(default.kernel, 0.0), default.spread) })
+    Ok(MoeKernels {
+        as_of,
+        source,
+        families,
+        stand_ins,
+        default: (whole(default.kernel, 0.0), default.spread),
+        popularity,
+    })
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub mod file;
 mod gguf;
 mod kernel_gemm;
 mod kernel_moe;
+mod kernel_small;
 pub mod layout;
 pub mod lengths;
 pub mod measurement;
@@ -50,7 +51,10 @@ pub use engine::Engine;
 pub use error::{Shown, SpecError, nearest, word};
 pub use gguf::Gguf;
 pub use kernel_gemm::{GemmFormat, GemmKernel, GemmKernels, Pass, PowerRule};
-pub use kernel_moe::{CacheUse, MoeFit, MoeFormat, MoeFound, MoeKernel, MoeKernels, MoeMatch, MoeRows, StandIn};
+pub use kernel_moe::{
+    CacheUse, MoeFit, MoeFormat, MoeFound, MoeKernel, MoeKernels, MoeMatch, MoeRows, Popularity, StandIn,
+};
+pub use kernel_small::{Launches, SmallKernels, StreamKernels};
 pub use layout::Layout;
 pub use model::Model;
 pub use network::{

@@ -88,8 +88,17 @@ pub struct Shape {
     pub mtp: Option<Mtp>,
     /// Weights outside the layers that are none of the above.
     pub side: Vec<Side>,
+    /// Where several residual streams are mixed around each sublayer (hyper-connections).
+    pub streams: Option<Streams>,
     pub context_max: Option<u64>,
     pub formats: Formats,
+}
+
+/// Residual streams, and the rounds in which the matrix that mixes them is normalised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streams {
+    pub n: u64,
+    pub rounds: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -67,7 +67,7 @@ fn any_work() -> impl Strategy<Value = Work<'static>> {
 
 /// One attention group that decodes and computes prompts as an engine does.
 fn server<'a, T>(timer: &'a T, engine: &'a Engine, room: f64) -> Server<'a, T> {
-    Server { timer, stages: 1.0, schedule: &engine.schedule, overhead: &engine.overhead, room }
+    Server { timer, groups: 1.0, stages: 1.0, schedule: &engine.schedule, overhead: &engine.overhead, room }
 }
 
 fn state<T: StepTimer<Uncovered = Infallible>>(server: &Server<T>, requests: &Requests, load: Load) -> Steady {
@@ -356,6 +356,27 @@ fn a_users_own_prompt_is_not_charged_to_their_tokens() {
 }
 
 /// Groups that differ, of prompts long enough that the host has launched before the chips are done: the time lies between that of passes where all are like the least and like the most.
+/// Groups that pass together wait for each other's prompts: more of them never make tokens faster, and prompts that are
+/// nearly nothing make no difference. One request on one of eight groups meets nobody.
+#[test]
+fn groups_that_pass_together_wait_for_each_others_prompts() {
+    let (on, (engine, _)) = (on("deepseek-v3", "8xh200", "vllm"), CATALOG.engine("vllm").unwrap());
+    let layout = Layout::new(Degrees { dp: 8, ep: 8, ..degrees(1, 1) }).unwrap();
+    let pass = prepared(&Deployment { layout, ..on });
+    let at = |groups: f64, input: f64, each: f64| {
+        let server = Server { groups, ..server(&pass, &engine, 200.0) };
+        state(&server, &Requests::of(input, 1000.0), Load::even(each))
+    };
+    for each in [1.0, 4.0, 32.0] {
+        let times: Vec<f64> = [1.0, 2.0, 4.0, 8.0].map(|g| at(g, 8000.0, each).tpot.get()).to_vec();
+        assert!(times.windows(2).all(|w| w[0] <= w[1] * (1.0 + 1e-9)), "{each} {times:?}");
+        assert!(times[3] > 1.02 * times[0], "{each} {times:?}");
+        let (one, eight) = (at(1.0, 1.0, each).tpot, at(8.0, 1.0, each).tpot);
+        assert!((eight / one - 1.0).abs() < 0.05, "{each} {one} {eight}");
+    }
+    assert_eq!(at(8.0, 8000.0, 0.125).tpot, at(1.0, 8000.0, 1.0).tpot);
+}
+
 #[test]
 fn groups_that_differ_lie_between_those_that_do_not() {
     for pass in [pass("llama-3.1-8b", "h200", 1, "vllm"), pass("deepseek-v3", "h200", 8, "sglang")] {

@@ -108,12 +108,9 @@ fn with(engine: &Engine, x: &[f64]) -> Engine {
 }
 
 /// Rows that speak of an engine: drafting must be known. Two sets of vLLM 0.12 ran unlike a server: prompts found in the
-/// prefix cache (more prompt tokens a second than the peak allows), and every kernel launched by the host. DeepSeek V4 decodes
-/// slower than predicted under every engine on every chip: that is the model's doing, and would bend an engine.
+/// prefix cache (more prompt tokens a second than the peak allows), and every kernel launched by the host.
 fn usable(row: &Measurement) -> bool {
-    let known = !row.setup.model.starts_with("deepseek-v4")
-        && !row.source.part.contains("drafting unknown")
-        && !row.source.name.contains("context sweep");
+    let known = !row.source.part.contains("drafting unknown") && !row.source.name.contains("context sweep");
     known && row.setup.engine != "vllm@0.12.0"
 }
 

@@ -7,7 +7,7 @@ use crate::pass::{KernelSet, Pass};
 use crate::placement::{self, Load};
 use crate::pools::Prompts;
 use crate::steady::{Load as Loaded, Requests, Server, Steady, steady};
-use rackmath_spec::engine::{Admission, Engine, Overhead};
+use rackmath_spec::engine::{Admission, Engine, Groups, Overhead};
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, SpecError, System};
 use rackmath_units::Tokens;
@@ -59,6 +59,21 @@ impl Deployment {
     /// Attention groups, each with sequences of its own.
     pub fn groups(&self) -> f64 {
         self.layout.degrees().dp as f64
+    }
+
+    /// Attention groups that take their passes together, because they share experts or the engine has them wait.
+    pub fn groups_together(&self) -> f64 {
+        self.together().map_or(1.0, |_| self.groups())
+    }
+
+    fn together(&self) -> Option<Groups> {
+        let experts = self.model.shape().is_some_and(|shape| shape.moe().is_some());
+        self.engine.groups.filter(|rules| experts || rules.dense)
+    }
+
+    /// Those of them whose prompts come in passes of their own; where prompts of all are gathered it is as if there was one.
+    fn groups_apart(&self) -> f64 {
+        self.together().filter(|rules| !rules.gathers_prompts).map_or(1.0, |_| self.groups())
     }
 
     pub fn stages(&self) -> f64 {
@@ -140,7 +155,8 @@ impl Ready {
 
     pub fn server(&self, room: f64) -> Server<'_> {
         let (schedule, overhead) = (&self.deployment.engine.schedule, self.deployment.overhead());
-        Server { timer: &self.pass, stages: self.deployment.stages(), schedule, overhead, room }
+        let (groups, stages) = (self.deployment.groups_apart(), self.deployment.stages());
+        Server { timer: &self.pass, groups, stages, schedule, overhead, room }
     }
 
     pub fn steady(&self, room: f64, requests: &Requests, load: Loaded) -> Steady {

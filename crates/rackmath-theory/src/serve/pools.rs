@@ -114,7 +114,7 @@ impl Loading {
             Self::Concurrency(c) => {
                 // Fewer requests than groups leave groups without any.
                 let busy = groups.min(c.max(1.0));
-                (Load::even(c / busy), busy)
+                (Load::even(c / groups), busy)
             }
             Self::Rate(rate) => (Load::Open { rate: rate / groups }, groups),
             Self::Full => (Load::Full, groups),

@@ -3,7 +3,7 @@
 //! $$ t = (1 - f)\,T(m, 0) + f\,T(m, s) \qquad \lambda = \frac{n}{D}\,\frac{t}{t'} \qquad D = \frac{O - 1}{a} \qquad f s = \lambda P
 //!    \qquad m = 1 + n\,\frac{b - 1}{b} $$
 //! $$ t' = t\big|_{f' = f (b - 1) / b} \qquad \mathrm{TPOT} = \frac{t'}{a} \qquad
-//!    \mathrm{TTFT} = r + w + \tfrac{1}{2} T + k\,T(m, s) + t_{req} \qquad n = b\,\frac{D\,t'}{D\,t' + t_{pre}} $$
+//!    \mathrm{TTFT} = r + w + \tfrac{1}{2} T + \tfrac{k + p - 1}{p}\,T(m, s) + t_{req} \qquad n = b\,\frac{D\,t'}{D\,t' + t_{pre}} $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
@@ -15,7 +15,7 @@
 //! | a | accepted | 1 | tokens a step yields to a sequence; 1 without speculation |
 //! | D | steps | 1 | decode steps of a request |
 //! | λ | per_step | 1 | requests that end, and so begin, in a pass: n / (D t') in a second, of which a pass takes t |
-//! | f, s, k | share, size, chunks | 1 | share of passes with prompt tokens, how many they carry, passes a prompt needs |
+//! | f, s, k, p | share, size, chunks, stages | 1 | share of passes with prompt tokens, how many they carry, passes a prompt needs, pipeline stages |
 //! | T | [`StepTimer`] | s | the time of a pass with n decoding sequences and s prompt tokens |
 //! | r, w | queue, burst | s | waiting for memory; waiting behind the first wave of prompts |
 //!
@@ -30,6 +30,14 @@
 //!
 //! With p pipeline stages T is the time through all of them: p micro-batches are under way, each with n/p sequences and λ/p prompts.
 //!
+//! Attention groups that share their experts take their passes together: a pass is one with prompts when any of the g groups
+//! has some, and then
+//!
+//! $$ F = 1 - (1 - f)^g \qquad \bar s = s\,\frac{f}{F} \qquad \varphi = \frac{(b - 1)/b + g - 1}{g} $$
+//!
+//! of all passes are such, experts meet the mean s̄ of all groups' prompts where everything else meets those of its own group,
+//! and a share φ of the prompts is not a user's own. Prompts of different groups come independently.
+//!
 //! Lengths that vary enter by their second moments ([`Spread`]): what sequences hold, what prompt tokens see, how long
 //! prompts wait for prompts.
 //!
@@ -38,7 +46,7 @@
 //! Little's law.
 
 use crate::chunk::{Chunks, Rest};
-use crate::machine::timer::{Chunk, Cost, Limit, Part, StepTimer, Work};
+use crate::machine::timer::{Beside, Chunk, Cost, Limit, Part, StepTimer, Work};
 use crate::pass::Pass;
 use rackmath_spec::engine::{Overhead, Prompts, Schedule};
 use rackmath_units::{Seconds, float};
@@ -109,6 +117,8 @@ pub fn yielded(drafts: f64, acceptance: f64) -> f64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Server<'a, T = Pass> {
     pub timer: &'a T,
+    /// Attention groups that take every pass together with this one, itself among them.
+    pub groups: f64,
     /// Pipeline stages; each works on a share of the sequences.
     pub stages: f64,
     pub schedule: &'a Schedule,
@@ -119,7 +129,8 @@ pub struct Server<'a, T = Pass> {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
-    /// So many requests in the system at any time, their prompts `clump` times denser than on average. A share `burst` of
+    /// So many requests in the group at any time, their prompts `clump` times denser than on average; fewer than one leaves
+    /// some of the groups that pass together without any. A share `burst` of
     /// all arrives at once at the start. In a convoy all answers have one length, and requests follow each other.
     Closed { concurrency: f64, clump: f64, burst: f64, convoy: bool },
     /// Requests per second, at random.
@@ -199,11 +210,12 @@ pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load)
     let most = server.most().max(1.0);
     Ok(match load {
         Load::Closed { concurrency, clump, burst, convoy } => {
-            let running = concurrency.min(most);
+            let running = concurrency.max(1.0).min(most);
+            let groups = (server.groups * concurrency.min(1.0)).max(1.0);
             let mut s = if convoy && server.schedule.prompts == Prompts::First {
                 waves(server, requests, running)?
             } else {
-                let arrivals = Arrivals { clump: clump.max(1.0), convoy, ..Arrivals::among(running) };
+                let arrivals = Arrivals { clump: clump.max(1.0), convoy, ..Arrivals::among(running, groups) };
                 balanced(server, requests, running, arrivals)?
             };
             s.waiting = (concurrency - running).max(0.0);
@@ -214,7 +226,7 @@ pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load)
             }
             s
         }
-        Load::Full => balanced(server, requests, most, Arrivals::among(most))?,
+        Load::Full => balanced(server, requests, most, Arrivals::among(most, server.groups))?,
         Load::Queue { requests: all } => queue(server, requests, all.max(1.0), most)?,
         Load::Open { rate } => open(server, requests, rate, most)?,
     })
@@ -234,7 +246,7 @@ fn unfilled(rounds: f64) -> f64 {
 /// A finite run: the rate of a full server, and a last round in which few sequences decode but passes still take their time.
 fn queue<T: StepTimer>(server: &Server<T>, requests: &Requests, all: f64, most: f64) -> Found<T> {
     let running = most.min(all);
-    let s = balanced(server, requests, running, Arrivals::among(running))?;
+    let s = balanced(server, requests, running, Arrivals::among(running, server.groups))?;
     let lone = server.timer.time(&Work::decode(1.0, requests.context()))?.time().get();
     let longer = unfilled(all / running) * requests.steps() * lone;
     Ok(Steady { rate: all / (all / s.rate + longer), ..s })
@@ -253,7 +265,7 @@ fn balanced<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64,
         let before = share;
         // Nearly always a few rounds settle it; halving the step makes sure.
         share = if round < 4 { next } else { f64::midpoint(share, next) };
-        let longer = own_prompts(&state, state.decoding / requests.steps().max(1.0), arrivals.foreign);
+        let longer = own_prompts(&state, state.decoding / requests.steps().max(1.0), arrivals.foreign_prompts());
         state = at(server, requests, running, share, longer, arrivals)?;
         if (share - before).abs() < 1e-6 {
             break;
@@ -327,27 +339,35 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
         let size = (of_one / some * new).clamp(new, room.max(new));
         ((of_one * new / size).min(1.0), size)
     };
+    // Where groups pass together, prompts of any of them make a pass one with prompts.
+    let any = -float::exp_m1(arrivals.groups * float::ln_1p(-share.min(1.0 - 1e-12)));
+    let filled = if share > 0.0 { share / any } else { 1.0 / arrivals.groups };
     // A piece is of one prompt, and sees the pieces before it.
     let prompts = if chunks.several() { 1.0 } else { size / new };
     let base = Work { drafts: requests.drafts, ..Work::decode(decoding, requests.context()) };
     let prompt = Chunk { tokens: size, prompts, past: requests.past() + chunks.before };
     let decode = server.timer.time(&base)?;
+    let with_prompts = |work: Work<'static>| {
+        let rows = work.rows();
+        let beside = Beside { most: rows, mean: rows - size * (1.0 - filled) };
+        Work { beside: (arrivals.groups > 1.0).then_some(beside), ..work }
+    };
     let (mixed, alone, waits) = if server.schedule.prompts == Prompts::RideAlong {
-        let work = base.with(prompt);
+        let work = with_prompts(base.with(prompt));
         let mut both = server.timer.time(&work)?;
         // Behind another pass with prompts, nothing hides what the host does for this one.
         let host = server.timer.host(&work);
         let waits = (host.launch + host.choose).less(both.time());
-        both.plus(&Cost::of(Part::Host, Limit::Host, waits), share);
+        both.plus(&Cost::of(Part::Host, Limit::Host, waits), any);
         (both, both.time(), both.part(Part::Host))
     } else {
         // Prompts have passes of their own; sequences that decode wait for them.
-        let own = server.timer.time(&Work::default().with(prompt))?;
+        let own = server.timer.time(&with_prompts(Work::default().with(prompt)))?;
         let mut both = decode;
         both.plus(&own, 1.0);
         (both, own.time(), own.part(Part::Host))
     };
-    let met = share * arrivals.foreign;
+    let met = any * arrivals.foreign_prompts();
     let step = decode.time() * (1.0 - met) + mixed.time() * met;
     let mut first = first_token(server, decode.time().get(), alone.get(), met, arrivals);
     if arrivals.others < 1.0 {
@@ -360,15 +380,17 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
         first += (1.0 - arrivals.others) * felt.less(alone).get();
     }
     let crowd = server.overhead.request_concurrent * arrivals.others;
-    let ttft = Seconds::s(first) + alone * chunks.passes + server.overhead.request + crowd;
+    // Chunks of one prompt follow each other through the stages: the last one leaves when all but it have passed one stage.
+    let through = (chunks.passes + server.stages - 1.0) / server.stages;
+    let ttft = Seconds::s(first) + alone * through + server.overhead.request + crowd;
     let (tpot, prompts_per_pass) = (step / requests.accepted, per_step);
     let state = Steady { tpot, ttft, decoding: n, running: n, decode, mixed, ..Steady::default() };
-    Ok(Steady { prompt_share: share, prompt_size: size, prompts_per_pass, ..state })
+    Ok(Steady { prompt_share: any, prompt_size: size, prompts_per_pass, ..state })
 }
 
 /// Answers of one length where prompts come first: all requests begin, decode and end together, and nothing interrupts.
 fn waves<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) -> Found<T> {
-    let even = Arrivals::among(running);
+    let even = Arrivals::among(running, 1.0);
     let mut state = mix(server, requests, running, 0.0, even)?;
     // Waves blur in time; what decodes meet then is the mean of all passes.
     let blurred = balanced(server, requests, running, even)?;
@@ -396,18 +418,25 @@ struct Arrivals {
     /// Requests beside the one that looks, and the share of all prompts that are theirs.
     others: f64,
     foreign: f64,
+    /// Attention groups with requests that pass together.
+    groups: f64,
 }
 
 impl Arrivals {
     /// So many requests, each as likely to begin as any.
-    fn among(running: f64) -> Self {
+    fn among(running: f64, groups: f64) -> Self {
         let others = (running - 1.0).max(0.0);
-        Self { clump: 1.0, convoy: false, others, foreign: others / (others + 1.0) }
+        Self { clump: 1.0, convoy: false, others, foreign: others / (others + 1.0), groups }
     }
 
     /// At random, so many in service: who comes sees them all.
-    fn at_random(others: f64) -> Self {
-        Self { clump: 1.0, convoy: false, others, foreign: 1.0 }
+    fn at_random(others: f64, groups: f64) -> Self {
+        Self { clump: 1.0, convoy: false, others, foreign: 1.0, groups }
+    }
+
+    /// The share of all groups' prompts that are not those of whoever looks.
+    fn foreign_prompts(&self) -> f64 {
+        (self.foreign + self.groups - 1.0) / self.groups
     }
 }
 
@@ -439,7 +468,7 @@ fn first_wave<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f6
 fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: f64) -> Found<T> {
     // Sequences in service at n: what arrivals bring in the time they stay. Bisect on n.
     let stay = |n: f64| {
-        let (seen, arrivals) = ((1.0 + n).min(most), Arrivals::at_random(n));
+        let (seen, arrivals) = ((1.0 + n).min(most), Arrivals::at_random(n, server.groups));
         let step = mix(server, requests, seen, 0.0, arrivals)?.step().get();
         let s = mix(server, requests, seen, rate * step, arrivals)?;
         // The rate in prompts per step depends on the step, which depends on the rate: two rounds settle it.
@@ -448,7 +477,7 @@ fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: 
     };
     if stay(most)?.0 > most {
         // More than memory or the engine holds: a queue without end.
-        let s = balanced(server, requests, most, Arrivals::among(most))?;
+        let s = balanced(server, requests, most, Arrivals::among(most, server.groups))?;
         return Ok(Steady { overloaded: true, rate: s.rate.min(rate), ..s });
     }
     let (mut low, mut high) = (0.0, most);

@@ -5,11 +5,13 @@ use super::latent::indexer;
 use super::moe::deepseek_experts;
 use super::parts::{Read, block, experts_of, gated, layers, runs, shape, spans};
 use crate::SpecError;
-use crate::model::{Attention, Block, Compressed, Ffn, KvSource, Mixer, Moe, Mtp, QkNorm, Side, SideUse, Span};
+use crate::model::{
+    Attention, Block, Compressed, Ffn, KvSource, Mixer, Moe, Mtp, QkNorm, Side, SideUse, Span, Streams,
+};
 
 /// DeepSeek-V4: a window in every layer, and beside it a cache compressed 4:1 with an indexer or 128:1 without.
 pub(super) fn deepseek_v4(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over("attention_bias hc_sinkhorn_iters num_key_value_heads compress_rope_theta");
+    f.pass_over("attention_bias num_key_value_heads compress_rope_theta");
     let n = layers(f)?;
     let hidden = f.count("hidden_size", most::DIM)?;
     let ratios = f.counts_per_layer("compress_ratios", n, most::TOKENS)?.ok_or_else(|| f.missing("compress_ratios"))?;
@@ -46,6 +48,7 @@ pub(super) fn deepseek_v4(f: &Fields, notes: &mut Vec<String>) -> Read {
     let runs = runs(n, |i| layer(ratios[i as usize], u64::from(i >= hashed)))?;
     let mut shape = shape(f, notes, false, runs)?;
     shape.side.push(Side { name: "hyper-connection head", params: head, usage: SideUse::Multiplied });
+    shape.streams = Some(Streams { n: m, rounds: f.opt_count("hc_sinkhorn_iters", 1000)?.unwrap_or(0) });
     let ahead = f.opt_count("num_nextn_predict_layers", 1000)?.unwrap_or(0);
     let extra = 2 * hidden * hidden + 3 * hidden + head;
     shape.mtp = if ahead > 0 { Some(Mtp { n: ahead, block: layer(0, 1)?, extra }) } else { None };

@@ -17,6 +17,7 @@ pub mod attention;
 pub mod gemm;
 pub mod mla;
 pub mod moe;
+pub mod streams;
 #[cfg(test)]
 mod tests;
 

@@ -43,9 +43,19 @@ pub enum Draw {
     Even,
     /// Independently, all experts alike: E (1 - (1 - k/E)^T) experts are touched.
     Random,
+    /// Experts differ in popularity, on the busiest rank: fewer experts are touched in all, more of them and of the rows on
+    /// that rank ([`Load::busiest`], [`touch`]).
+    Busiest(Skew),
     /// Popularity drawn from a density x^-alpha, on the busiest rank. Popularity spans 1 to 0.8 T when each expert can have
     /// a token and 0.01 to 2 before: aiconfigurator's benchmark, whose rows the constants come from.
     PowerLaw(f64),
+}
+
+/// The standard deviation of the popularity of experts over its mean: what ranks get, and what is touched at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Skew {
+    pub ranks: f64,
+    pub touched: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +64,22 @@ pub struct Call {
     pub format: MoeFormat,
     pub tokens: Tokens,
     pub draw: Draw,
+}
+
+/// The chance that one of t tokens, each choosing a share s of the experts, touches an expert, when popularity is gamma
+/// distributed with mean 1 and standard deviation c: 1 - (1 + c^2 x)^(-1/c^2), x = -t ln(1 - s). Without a spread that is
+/// 1 - (1 - s)^t.
+pub fn touch(tokens: f64, share: f64, c: f64) -> f64 {
+    let x = -tokens * float::ln_1p(-share.min(1.0 - 1e-12));
+    let c2 = c * c;
+    // Below this the powers agree to many digits.
+    let x = if c2 > 1e-9 { float::ln_1p(c2 * x) / c2 } else { x };
+    -float::exp_m1(-x)
+}
+
+/// The expected largest of so many normal draws, nearly.
+fn largest(ranks: f64) -> f64 {
+    0.833 * float::pow(float::ln(ranks), 0.732)
 }
 
 /// Classes a power law is cut into.
@@ -77,8 +103,31 @@ impl Load {
                 let touched = -float::exp_m1(t * float::ln_1p(-(k / e).min(1.0 - 1e-12)));
                 Self::alike(mean.max(n * touched), n * touched)
             }
+            Draw::Busiest(skew) => {
+                let (more_rows, more_experts) = Self::busiest(layer, tokens, skew);
+                let touched = (n * touch(t, k / e, skew.touched) * more_experts).min(n).min(t * k);
+                Self::alike((mean * more_rows).min(t * n.min(k)).max(touched), touched)
+            }
             Draw::PowerLaw(alpha) => Self::power_law(alpha, t, k, n, ranks),
         }
+    }
+
+    /// By how much the rows and the touched experts of the busiest of r ranks exceed the mean, n experts to a rank:
+    ///
+    /// 1 + x sqrt((1 - 1/r) (1/m + c^2/n)) and 1 + x sqrt((1 - 1/r) (1 - p) / (n p)), x the expected largest of r normal
+    /// draws, m the mean rows of a rank, p the chance that an expert is touched ([`touch`]) at
+    /// the spread c of the ranks.
+    pub fn busiest(layer: &Layer, tokens: Tokens, skew: Skew) -> (f64, f64) {
+        let (t, k) = (tokens.get().max(1.0), layer.top_k as f64);
+        let (e, ranks) = (layer.experts as f64, layer.ranks as f64);
+        if ranks <= 1.0 {
+            return (1.0, 1.0);
+        }
+        let (n, c2, p) = (e / ranks, skew.ranks * skew.ranks, touch(t, k / e, skew.ranks));
+        let (x, apart) = (largest(ranks), 1.0 - 1.0 / ranks);
+        let rows = 1.0 + x * (apart * (ranks / (t * k) + c2 / n)).sqrt();
+        let experts = 1.0 + x * (apart * (1.0 - p) / (n * p)).sqrt();
+        (rows.min(ranks), experts.min(ranks))
     }
 
     fn alike(rows: f64, touched: f64) -> Self {
@@ -93,11 +142,10 @@ impl Load {
         let s = if (1.0 - alpha).abs() < 1e-4 { 1e-4 } else { 1.0 - alpha };
         let (from, to) = (float::pow(low, s), float::pow(high, s));
         let moment = |q: f64| (float::pow(high, q + s) - float::pow(low, q + s)) / (q + s) * s / (to - from);
-        // Mean load of the busiest of so many ranks: the expected largest of r normal draws is near 0.833 (ln r)^0.732.
+        // Mean load of the busiest of so many ranks.
         let variation =
             if high > low { (moment(2.0) / (moment(1.0) * moment(1.0)) - 1.0).max(0.0).sqrt() } else { 0.0 };
-        let largest = 0.833 * float::pow(float::ln(ranks), 0.732);
-        let busiest = (1.0 + variation * largest * ((1.0 - 1.0 / ranks) / n).sqrt()).min(ranks);
+        let busiest = (1.0 + variation * largest(ranks) * ((1.0 - 1.0 / ranks) / n).sqrt()).min(ranks);
         let rows = (t * k / ranks * busiest).max(1.0).min(t * n.min(k));
         if n <= 1.0 || high <= low {
             return Self::alike(rows, n.min(rows));

@@ -312,6 +312,10 @@ fn perfect_moe() -> MoeKernel {
     }
 }
 
+fn skew(ranks: f64, touched: f64) -> moe::Skew {
+    moe::Skew { ranks, touched }
+}
+
 #[test]
 fn loads_of_experts_by_hand() {
     // 16 tokens, 8 choices each: 128 rows, one for each expert, on 8 ranks 16 each.
@@ -326,6 +330,17 @@ fn loads_of_experts_by_hand() {
     close(load(1, 4096.0, Draw::PowerLaw(1.01)).rows(), 32768.0, 1e-9);
     let busiest = load(8, 4096.0, Draw::PowerLaw(1.01)).rows();
     assert!((1.3..2.0).contains(&(busiest / 4096.0)), "{busiest}");
+    // DeepSeek-R1 on 32 ranks of 8, 1,024 rows each: the busiest has 2.56 times its share (examples/wide_ep of TensorRT-LLM); normal
+    // tails give 2.0. On one rank there is nothing to wait for.
+    let wide = Layer { hidden: 7168, inter: 2048, gated: true, experts: 256, top_k: 8, ranks: 32 };
+    let (rows, _) = Load::busiest(&wide, Tokens::new(4096.0), skew(1.38, 0.0));
+    assert!((1.9..2.1).contains(&rows), "{rows}");
+    close(load(1, 16.0, Draw::Busiest(skew(0.0, 0.0))).touched(), load(1, 16.0, Draw::Random).touched(), 1e-9);
+    // Popularity that varies by its mean leaves 1 / (1 + x) untouched; x = 1.0326 for 16 tokens of 8 in 128.
+    close(load(1, 16.0, Draw::Busiest(skew(0.0, 1.0))).touched(), 128.0 * (1.0 - 1.0 / 2.0326), 1e-4);
+    // 16 tokens on 8 ranks: 10.3 of 16 experts are touched on average, more on the busiest.
+    let touched = load(8, 16.0, Draw::Busiest(skew(0.0, 0.0))).touched();
+    assert!((10.3 * 1.2..10.3 * 1.35).contains(&touched), "{touched}");
     // H100 BF16, Qwen3-235B, 16 tokens: 867 us against 1,562 for all 128 experts, so about 71 are read.
     let touched = load(1, 16.0, Draw::PowerLaw(1.01)).touched();
     assert!((64.0..76.0).contains(&touched), "{touched}");
@@ -425,7 +440,8 @@ proptest! {
     #[test]
     fn experts_obey_the_laws(
         chip in any_silicon(), layer in any_layer(), (kernel, format) in any_moe(), t in 1u64..20_000, each in 1u64..1000,
-        draw in prop_oneof![Just(Draw::Even), Just(Draw::Random), (0.5f64..1.5).prop_map(Draw::PowerLaw)], more in 1.0..4.0f64
+        draw in prop_oneof![Just(Draw::Even), Just(Draw::Random), (0.0f64..2.0, 0.0f64..1.0).prop_map(|(r, s)| Draw::Busiest(skew(r, r * s))),
+            (0.5f64..1.5).prop_map(Draw::PowerLaw)], more in 1.0..4.0f64
     ) {
         let call = |layer, t: u64| Call { layer, format, tokens: Tokens::new(t as f64), draw };
         let work = call(layer, t);

@@ -8,47 +8,61 @@ use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors
 use crate::deployment::{Deployment, Untimed};
 use crate::layout::domain;
 use crate::network::{self, Collective, Group};
-use crate::operator::{Silicon, moe};
-use rackmath_spec::model::{Block, Ffn, Mixer, Moe, QkNorm, Run, Shape};
+use crate::operator::{Silicon, moe, streams};
+use rackmath_spec::model::{Block, Compressed, Ffn, Mixer, Moe, QkNorm, Run, Shape, Span};
 use rackmath_spec::{
-    AttentionKernels, Catalog, Dtype, GemmKernels, Math, Model, MoeFormat, MoeFound, MoeKernels, MoeMatch, SpecError,
+    AttentionKernels, Catalog, Dtype, GemmKernels, Math, Model, MoeFormat, MoeFound, MoeKernels, MoeMatch,
+    SmallKernels, SpecError,
 };
-use rackmath_units::{Bytes, Tokens, float};
+use rackmath_units::{Bytes, Tokens};
 use std::sync::Arc;
 
-/// Latent attention and experts have kernels of their own, which models without them need not read.
+/// Latent attention, experts, indexes and streams have kernels of their own, which models without them need not read.
 #[derive(Clone, Debug)]
 pub struct KernelSet {
     pub gemm: Arc<GemmKernels>,
     pub attention: Arc<AttentionKernels>,
     latent: Option<Arc<AttentionKernels>>,
     moe: Option<Arc<MoeKernels>>,
+    small: Option<Arc<SmallKernels>>,
 }
 
 impl KernelSet {
     /// For any model.
     pub fn of(catalog: &Catalog) -> Result<Self, SpecError> {
-        Self::read(catalog, true, true)
+        Self::read(catalog, true, true, true)
     }
 
     /// For passes of this model alone.
     pub fn of_model(catalog: &Catalog, model: &Model) -> Result<Self, SpecError> {
         let latent = |run: &Run| matches!(run.block.mixer, Mixer::Latent(_) | Mixer::Compressed(_));
-        let shape = model.shape();
-        Self::read(catalog, shape.is_some_and(|s| s.runs.iter().any(latent)), shape.is_some_and(|s| s.moe().is_some()))
+        let picks = |run: &Run| match &run.block.mixer {
+            Mixer::Attention(a) => matches!(a.span, Span::Blocks(_)),
+            Mixer::Latent(a) => a.indexer.is_some(),
+            Mixer::Compressed(_) => true,
+            Mixer::Linear(_) | Mixer::None => false,
+        };
+        let any = |holds: &dyn Fn(&Run) -> bool| model.shape().is_some_and(|s| s.runs.iter().any(holds));
+        let streams = model.shape().is_some_and(|s| s.streams.is_some());
+        Self::read(catalog, any(&latent), model.shape().is_some_and(|s| s.moe().is_some()), streams || any(&picks))
     }
 
-    fn read(catalog: &Catalog, latent: bool, moe: bool) -> Result<Self, SpecError> {
+    fn read(catalog: &Catalog, latent: bool, moe: bool, small: bool) -> Result<Self, SpecError> {
         Ok(Self {
             gemm: catalog.gemm_kernels()?,
             attention: catalog.attention_kernels()?,
             latent: latent.then(|| catalog.mla_kernels()).transpose()?,
             moe: moe.then(|| catalog.moe_kernels()).transpose()?,
+            small: small.then(|| catalog.small_kernels()).transpose()?,
         })
     }
 
     pub(super) fn latent(&self) -> &AttentionKernels {
         self.latent.as_ref().expect("read for models with latent attention")
+    }
+
+    pub(super) fn small(&self) -> &SmallKernels {
+        self.small.as_ref().expect("read for models with an index, a compressed cache or several streams")
     }
 
     fn moe(&self) -> &MoeKernels {
@@ -122,6 +136,8 @@ pub(super) struct Layer<'a> {
     pub(super) norms: (f64, f64),
     /// Width of the activation between the two products of the network, on this chip.
     inner: f64,
+    /// Values of a token that small kernels of the mixer move beside the hidden ones.
+    beside: f64,
 }
 
 pub(super) struct Prep<'a> {
@@ -190,7 +206,8 @@ impl<'a> Prep<'a> {
         let (chip, engine) = (&self.d.system.chip, &self.d.engine);
         let generation = self.kernels.moe().generation(chip).to_owned();
         let narrow = chip.peak.contains_key(&Math::Fp4) && engine.kernels.narrow_experts.contains(&generation);
-        let wanted = expert_format(self.d.formats.routed, self.d.formats.linear, narrow);
+        let native = chip.peak.contains_key(&Math::Fp4);
+        let wanted = expert_format(self.d.formats.routed, self.d.formats.linear, narrow, native);
         // Where the arithmetic is missing weights are expanded to 16 bits.
         let fallback = match wanted {
             MoeFormat::NvFp4 | MoeFormat::MxFp4A8 => MoeFormat::MxFp4A16,
@@ -233,7 +250,11 @@ impl<'a> Prep<'a> {
         };
         let products = matrices(&block_tensors(self.shape, block), self.shape.hidden, self.d.formats, &d);
         let (mixer, ffn) = (block.mixer != Mixer::None, block.ffn != Ffn::None);
-        Layer { count, products, moe, mixer, ffn, norms, inner }
+        let beside = match &block.mixer {
+            Mixer::Compressed(a) => compressed_values(a, d.tp as f64),
+            _ => 0.0,
+        };
+        Layer { count, products, moe, mixer, ffn, norms, inner, beside }
     }
 
     fn multiplier(&self, dtype: Dtype) -> &Multiplier<'a> {
@@ -255,9 +276,11 @@ impl<'a> Prep<'a> {
         let (mixer, ffn) = (f64::from(layer.mixer), f64::from(layer.ffn));
         let kernels = mixer * o.mixer_kernels + ffn * o.ffn_kernels + layer.norms.0;
         // Half of the values belong to each sublayer.
-        let values =
-            f64::midpoint(mixer, ffn) * o.hidden_passes * self.shape.hidden as f64 + o.inner_passes * layer.inner;
+        let values = f64::midpoint(mixer, ffn) * o.hidden_passes * self.shape.hidden as f64
+            + o.inner_passes * layer.inner
+            + layer.beside;
         self.add_small(rows, kernels, values, times, cost);
+        self.add_streams(rows, (mixer + ffn) * times, cost);
         let busy = (cost.time().get() - before) / times;
         self.add_collectives(layer, rows, busy, times, cost);
     }
@@ -276,19 +299,28 @@ impl<'a> Prep<'a> {
             top_k: (experts_run(moe).round() as u64).max(1),
             ranks: d.ep,
         };
+        let popularity = self.kernels.moe().popularity;
+        let skew = match d.redundant {
+            // The board draws evenly.
+            _ if self.d.engine.ideal => moe::Skew::default(),
+            0 => moe::Skew { ranks: popularity.ranks, touched: popularity.touched },
+            _ => moe::Skew { ranks: popularity.copied, touched: popularity.touched },
+        };
         let dispatched = d.dp > 1 && d.ep > 1 && !self.gathers();
         let (layer, seen) = if dispatched {
             // Only rows for its own experts reach a rank, each as a token with one choice.
             let experts = ((moe.experts + d.redundant) / d.ep).max(1);
-            let rows = tokens * layer.top_k as f64 / d.ep as f64;
+            let (more, _) = moe::Load::busiest(&layer, Tokens::new(tokens), skew);
+            let rows = tokens * layer.top_k as f64 / d.ep as f64 * more;
             (moe::Layer { experts, top_k: 1, ranks: 1, ..layer }, rows)
         } else {
             (layer, tokens)
         };
-        let call = moe::Call { layer, format: *format, tokens: Tokens::new(seen.max(1.0)), draw: moe::Draw::Random };
+        let call =
+            moe::Call { layer, format: *format, tokens: Tokens::new(seen.max(1.0)), draw: moe::Draw::Busiest(skew) };
         let params = moe.expert_params(call.layer.hidden, call.layer.inter);
         let share = experts_run(moe) / moe.experts as f64;
-        let touched = -float::exp_m1(tokens * float::ln_1p(-share.min(1.0 - 1e-12)));
+        let touched = moe::touch(tokens, share, skew.touched);
         let bytes = moe.experts as f64 / d.ep as f64 * touched * params * self.d.formats.routed.width().get();
         let flop = 2.0 * tokens * experts_run(moe) / d.ep as f64 * params;
         let timing = if let Some(plain) = &self.plain {
@@ -316,6 +348,17 @@ impl<'a> Prep<'a> {
         cost.add(Part::Small, Limit::Memory, moved * times);
     }
 
+    /// Out of a sublayer and into the next, where several residual streams are mixed there.
+    fn add_streams(&self, rows: f64, times: f64, cost: &mut Cost) {
+        let Some(n) = self.shape.streams.filter(|_| !self.d.engine.ideal) else { return };
+        let mixing = streams::Mixing::of(self.shape.hidden, n);
+        let here = (self.d.system.chip.generation.as_str(), self.d.overhead().small);
+        let one = streams::time(self.silicon, &self.kernels.small().streams, &mixing, rows, here);
+        cost.add(Part::Small, Limit::Latency, one.floor.get() * times);
+        let limit = if one.compute > one.memory { Limit::Compute } else { Limit::Memory };
+        cost.add(Part::Small, limit, (one.time.get() - one.floor.get()) * times);
+    }
+
     /// Embedding, final norm, hops between stages.
     fn add_edges(&self, rows: f64, cost: &mut Cost) {
         // An embedded row is read and written, and so is a normed one.
@@ -330,7 +373,9 @@ impl<'a> Prep<'a> {
                 Some(second) => second,
                 None => (level, up),
             };
-            let bytes = Bytes::b(rows * self.shape.hidden as f64 * WIDE / d.tp as f64);
+            // Every stream goes on to the next stage.
+            let wide = self.shape.streams.map_or(1, |s| s.n) * self.shape.hidden;
+            let bytes = Bytes::b(rows * wide as f64 * WIDE / d.tp as f64);
             let hop = network::time(Collective::SendRecv, bytes, &Group::within(level, net, 2));
             add_network((hop.latency.get(), hop.transfer.get()), (d.pp - 1) as f64, cost);
         }
@@ -378,16 +423,27 @@ fn same_rows(a: &Block, b: &Block) -> bool {
     };
     mixer && a.ffn == b.ffn && a.side == b.side
 }
+/// Values of 16 bits that small kernels of compressed attention move for a token: queries are normed and rotated, outputs
+/// rotated back and narrowed (each read and written), and what a compressor makes in 32 bits is written and read again, as
+/// is its state.
+fn compressed_values(a: &Compressed, tp: f64) -> f64 {
+    let heads = 4.0 * (a.heads * a.dim) as f64 / tp;
+    let folded = |dim: u64| 2.0 * (crate::count::overlap(a) * dim) as f64;
+    let columns = a.ratio.map_or(0.0, |_| folded(a.dim) + a.indexer.map_or(0.0, |i| folded(i.dim)));
+    heads + 3.0 * 2.0 * columns
+}
+
 /// Experts of four bits take their activations as the other layers do: in 4 bits where those are, in 8 where those are or
-/// where the engine narrows them for experts alone.
-fn expert_format(weights: Dtype, linear: Dtype, narrow: bool) -> MoeFormat {
+/// where the engine narrows them for experts alone. Blocks of 32 with a scale each are multiplied as they are only by chips
+/// that multiply four bits; others expand the weights to 16 (Marlin on Hopper: vllm-project/vllm issue 57772).
+fn expert_format(weights: Dtype, linear: Dtype, narrow: bool, native: bool) -> MoeFormat {
     match weights {
         Dtype::Fp32 | Dtype::Bf16 | Dtype::Fp16 => MoeFormat::Bf16,
         Dtype::Fp8 | Dtype::Int8 => MoeFormat::Fp8,
         Dtype::Fp8Block | Dtype::MxFp8 | Dtype::MxFp6 => MoeFormat::Fp8Block,
         Dtype::NvFp4 => MoeFormat::NvFp4,
         Dtype::Fp4 | Dtype::MxFp4 if linear.bits() < 6.0 => MoeFormat::NvFp4,
-        Dtype::Fp4 | Dtype::MxFp4 if linear.bits() < 12.0 || narrow => MoeFormat::MxFp4A8,
+        Dtype::Fp4 | Dtype::MxFp4 if (linear.bits() < 12.0 && native) || narrow => MoeFormat::MxFp4A8,
         Dtype::Fp4 | Dtype::MxFp4 => MoeFormat::MxFp4A16,
         Dtype::Int4 | Dtype::Int4G32 | Dtype::Gguf(_) => MoeFormat::Int4A16,
     }

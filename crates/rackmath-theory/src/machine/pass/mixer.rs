@@ -16,6 +16,10 @@ use rackmath_units::{Bytes, BytesPerParam, Flop, Tokens};
 /// Query rows a kernel counts to a block when it asks whether the cores are full.
 const BLOCK_ROWS: f64 = 64.0;
 
+/// Query heads that kernels of a compressed cache are padded to, where a generation pads at all (`padded_heads` of vLLM's
+/// `models/deepseek_v4/attention.py`).
+const PADDED_HEADS: f64 = 64.0;
+
 #[derive(Clone, Debug)]
 pub(super) struct MixerOp {
     heads: Option<HeadsOp>,
@@ -87,7 +91,7 @@ impl Prep<'_> {
         let index = |i: Indexer, ratio: f64| SideOp {
             token_bytes: kv::index_key(i.dim) / ratio / cp,
             token_flop: (2 * i.heads * i.dim) as f64 / ratio / cp,
-            kernels: 3.0,
+            kernels: self.kernels.small().launches.index,
             ..self.scores(side)
         };
         Some(match mixer {
@@ -110,7 +114,8 @@ impl Prep<'_> {
                     Span::Blocks(index) => {
                         let token_bytes = (index.kv_heads * index.dim) as f64 * kv.get() / cp;
                         let token_flop = (2 * index.heads * index.dim) as f64 / cp;
-                        let side = SideOp { token_bytes, token_flop, kernels: 2.0, ..side };
+                        let kernels = self.kernels.small().launches.blocks;
+                        let side = SideOp { token_bytes, token_flop, kernels, ..side };
                         ((index.block * index.top_k) as f64, Some(side))
                     }
                 };
@@ -134,7 +139,11 @@ impl Prep<'_> {
                     picked: a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64),
                 };
                 let heads = self.heads(shape, f64::INFINITY, a.heads)?;
-                MixerOp { heads: Some(heads), side: a.indexer.map(|i| index(i, ratio)) }
+                let launches = self.kernels.small().launches;
+                let compressors = a.ratio.map_or(0.0, |_| 1.0 + f64::from(u8::from(a.indexer.is_some())));
+                let side = a.indexer.map_or(side, |i| index(i, ratio));
+                let kernels = side.kernels + launches.compressed + compressors * launches.compressor;
+                MixerOp { heads: Some(heads), side: Some(SideOp { kernels, ..side }) }
             }
             Mixer::Linear(_) => {
                 let cache = kv::layer(mixer, self.d.kv);
@@ -264,16 +273,19 @@ impl HeadsOp {
                 let one = latent.decode(sequences, context.min(self.cap), kv);
                 DecodeWork { group: one.group * q, query_bytes: one.query_bytes * q, ..one }
             }
-            HeadsShape::Compressed { heads, dim, entry, window, ratio, picked } => DecodeWork {
-                sequences,
-                context: context.min(window) + (context / ratio).min(picked),
-                kv_heads: 1.0,
-                group: heads * q,
-                token_bytes: Bytes::b(entry),
-                // A multiply-add is two, once for the score and once for the output.
-                token_flop: Flop::flop(4.0 * dim),
-                query_bytes: Bytes::b(heads * q * dim * 2.0 * 2.0),
-            },
+            HeadsShape::Compressed { heads, dim, entry, window, ratio, picked } => {
+                let heads = heads.max(self.least_heads.min(PADDED_HEADS));
+                DecodeWork {
+                    sequences,
+                    context: context.min(window) + (context / ratio).min(picked),
+                    kv_heads: 1.0,
+                    group: heads * q,
+                    token_bytes: Bytes::b(entry),
+                    // A multiply-add is two, once for the score and once for the output.
+                    token_flop: Flop::flop(4.0 * dim),
+                    query_bytes: Bytes::b(heads * q * dim * 2.0 * 2.0),
+                }
+            }
         };
         let constants = match (&self.full, &self.together) {
             (_, Some(together)) if work.prompt_tokens() > 0.0 => together,
@@ -300,6 +312,7 @@ impl HeadsOp {
                 mla::Latent { heads, ..latent }.picked(prompts, new, past, self.cap)
             }
             HeadsShape::Compressed { heads, dim, entry, window, ratio, picked } => {
+                let heads = heads.max(self.least_heads.min(PADDED_HEADS));
                 let seen = window + ((past + new) / ratio).min(picked);
                 PrefillWork {
                     sequences: prompts,

@@ -60,7 +60,8 @@ pub(super) struct Multiplier<'a> {
 
 #[derive(Clone, Debug)]
 enum Kernel<'a> {
-    Measured(Gemm<'a>, Scaling),
+    /// With another family's, where a tuner chooses between them.
+    Measured(Gemm<'a>, Option<Gemm<'a>>, Scaling),
     Plain(PlainKernel),
 }
 
@@ -133,8 +134,15 @@ impl<'a> Multiplier<'a> {
             };
             let (math, lacking) = (native.math(), format != native);
             let assumed = lacking.then(|| Assumption::Expanded { chip: chip.id.clone(), math, format: dtype });
-            let gemm = Gemm::new(silicon, chip.power.tdp.as_ref().map(|p| p.value), kernel).captured();
-            (Kernel::Measured(gemm, scaling), silicon, assumed, kernel.class.starts_with(&chip.generation))
+            let gemm = |kernel| Gemm::new(silicon, chip.power.tdp.as_ref().map(|p| p.value), kernel).captured();
+            let tuned = engine.kernels.tuned.get(<&str>::from(format));
+            let other = tuned.and_then(|family| kernels.find(chip, format, family).filter(|k| k.backend == *family));
+            (
+                Kernel::Measured(gemm(kernel), other.map(gemm), scaling),
+                silicon,
+                assumed,
+                kernel.class.starts_with(&chip.generation),
+            )
         };
         Some(Self {
             kernel,
@@ -152,7 +160,11 @@ impl<'a> Multiplier<'a> {
         // A multiply-add is two.
         let flop = 2.0 * rows * weights;
         let timing = match &self.kernel {
-            Kernel::Measured(gemm, scaling) => gemm.time(Product::new(rows, matrix.columns, matrix.depth), *scaling),
+            Kernel::Measured(gemm, other, scaling) => {
+                let product = Product::new(rows, matrix.columns, matrix.depth);
+                let one = gemm.time(product, *scaling);
+                other.map(|gemm| gemm.time(product, *scaling)).filter(|t| t.time < one.time).unwrap_or(one)
+            }
             Kernel::Plain(plain) => plain.time(flop, bytes, weights),
         };
         Stroke::of(&timing, flop * self.per_flop, bytes * self.per_byte).add(part, times, stretch, cost);

@@ -168,7 +168,7 @@ fn settled(d: &Ready, m: &Measurement, room: f64) -> Option<Steady> {
     let load = match m.load.way {
         Way::Closed { concurrency, rounds, fixed } => {
             let burst = if rounds.is_finite() { 1.0 / rounds.max(1.0) } else { 0.0 };
-            Load::Closed { concurrency: (concurrency / dp).max(1.0), clump: clump(rounds), burst, convoy: fixed }
+            Load::Closed { concurrency: concurrency / dp, clump: clump(rounds), burst, convoy: fixed }
         }
         Way::Open { rate } => Load::Open { rate: rate / dp },
         Way::Full => Load::Full,

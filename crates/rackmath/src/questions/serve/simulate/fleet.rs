@@ -165,8 +165,7 @@ fn longest_asked(r: &Request) -> f64 {
 
 /// How the attention groups of a replica take their steps together, where the engine has them wait for each other.
 pub(crate) fn together(on: &Deployment) -> Option<Groups> {
-    let experts = on.model.shape().is_some_and(|shape| shape.moe().is_some());
-    let rules = on.engine.groups.filter(|rules| on.groups() > 1.0 && (experts || rules.dense))?;
+    let rules = on.engine.groups.filter(|_| on.groups_together() > 1.0)?;
     let deal = match rules.deal {
         engine::Deal::RoundRobin => Deal::InTurn,
         engine::Deal::Load => {
