@@ -13,7 +13,9 @@ mod tests;
 use crate::case::Case;
 use crate::rows::Rows;
 use crate::table::Errors;
-use crate::{attention, deduce, gemm, moe, network, planner, replays, serving, steps, training};
+use crate::{
+    attention, deduce, gemm, launched, moe, network, planner, recurrence, replays, serving, startup, steps, training,
+};
 use lines::{LINES, Line, Target};
 use rackmath::validate::coverage;
 use rackmath_spec::evidence::Step;
@@ -32,13 +34,15 @@ pub struct Accuracy {
     held: Vec<Scored>,
     /// Models, error in powers of ten, share inside the interval: with the architecture and with the maker left out.
     deduced: Option<[(usize, f64, f64); 2]>,
+    /// Tables of the folder that are read.
+    tables: usize,
     /// Tables that nothing here reads, and why where that is known.
     unread: Vec<(String, &'static str)>,
 }
 
 type Topic = (&'static str, fn(&Catalog, &Path) -> Result<Rows<Case>, SpecError>);
 
-const TOPICS: [Topic; 8] = [
+const TOPICS: [Topic; 11] = [
     ("serving", serving::cases),
     ("replayed requests", replays::cases),
     ("products", gemm::cases),
@@ -47,6 +51,9 @@ const TOPICS: [Topic; 8] = [
     ("links", network::cases),
     ("steps", steps::cases),
     ("training", training::cases),
+    ("start-up", startup::cases),
+    ("recurrences", recurrence::cases),
+    ("launched products", launched::cases),
 ];
 
 /// All topics whose tables a folder holds; it must hold some.
@@ -57,7 +64,9 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<Accuracy, SpecError> {
     let beside = folder.parent().map(|parent| parent.join("economics"));
     let prices = [Some(folder.to_path_buf()), beside].into_iter().flatten();
     let deduced = prices.into_iter().find_map(|prices| deduce::marks(catalog, &prices).ok());
-    Ok(Accuracy { cases, refused, decisions, held, deduced, unread: unread(folder) })
+    let unread = unread(folder);
+    let tables = tables(folder, "").len() - unread.len();
+    Ok(Accuracy { cases, refused, decisions, held, deduced, tables, unread })
 }
 
 type Refused = BTreeMap<(&'static str, String), usize>;
@@ -254,19 +263,15 @@ pub fn groups<'a>(cases: &[&'a Case]) -> BTreeMap<[&'a str; 3], Vec<&'a Case>> {
 }
 
 /// Tables that hold nothing to predict, or not enough to predict it.
-const KNOWN: [(&str, &str); 14] = [
+const KNOWN: [(&str, &str); 10] = [
     ("hardware_peaks.csv", "facts, not measurements"),
     ("model_arch.csv", "facts, not measurements"),
     ("scaling_laws.csv", "published laws, not measurements"),
     ("reversible.csv", "losses and memory of other networks"),
-    ("mlperf.csv", "mean prompt lengths are not published, and layouts of 37 rows only"),
-    ("startup_logs.csv", "memory and seconds at start-up: the truth of `rackmath check`"),
     ("training_runs_published.csv", "whole runs: catalog/runs"),
     ("training_korthikanti2022_layer.csv", "times of single layers"),
     ("training_korthikanti2022_memory.csv", "memory of single layers"),
-    ("vidur_profiles_mlp.csv", "products with launches of 2024 around them"),
     ("vllm_h200/open.csv", "sums of requests.csv.gz, which is replayed"),
-    ("amd_tpu/kernel_linear_attention_mi3xx.csv", "no kernel of linear attention is in the catalogue"),
     ("amd_tpu/p2p_amd.csv", "copies between two chips: no kernel is timed by itself"),
     ("amd_tpu/micro_tpu.csv", "fourteen rates; no kernel is timed by itself"),
 ];
@@ -279,6 +284,7 @@ fn unread(folder: &Path) -> Vec<(String, &'static str)> {
     read.extend(others.map(str::to_owned));
     read.extend(attention::tables());
     read.extend(replays::FILES.map(str::to_owned));
+    read.extend([startup::FILE, recurrence::FILE, launched::FILE].map(str::to_owned));
     read.extend(["kernel_quantize.csv", "vllm_h200/tokens.csv.gz"].map(str::to_owned));
     let mut found = Vec::new();
     for name in tables(folder, "") {

@@ -4,6 +4,7 @@ mod cross;
 mod energy;
 mod fit;
 pub(crate) mod inferencex;
+mod mlperf;
 mod pools;
 mod published;
 mod rows;
@@ -44,11 +45,12 @@ pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> 
     });
     all.join(pools::cases(catalog, folder)?);
     all.join(energy::cases(catalog, folder)?);
+    all.join(mlperf::cases(catalog, folder)?);
     Ok(all)
 }
 
 pub(crate) fn files() -> impl Iterator<Item = &'static str> {
-    rows::TABLES.iter().map(|(file, _)| *file)
+    rows::TABLES.iter().map(|(file, _)| *file).chain([mlperf::FILE])
 }
 
 /// What ran, as a case without its figures.

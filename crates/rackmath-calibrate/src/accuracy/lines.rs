@@ -136,7 +136,7 @@ impl Case {
 
 use Target::{Both, Median};
 
-pub const LINES: [Line; 73] = [
+pub const LINES: [Line; 80] = [
     must("InferenceX TPOT", Both(0.08, 0.28), |c| c.file == TABLE && c.tpot()),
     must("InferenceX TTFT, concurrency up to 16", Both(0.15, 0.60), |c| c.file == TABLE && c.ttft() && c.few()),
     must("InferenceX TTFT, above 16", Both(0.20, 0.70), |c| c.file == TABLE && c.ttft() && !c.few()),
@@ -236,4 +236,11 @@ pub const LINES: [Line; 73] = [
     cause("datacentre experts", |c| c.metric == "experts" && c.datacentre()),
     cause("NVFP4 products on B200 and B300", |c| c.metric == "gemm" && c.model == "nvfp4" && c.nvlink5()),
     cause("Intel and Ascend kernels", |c| c.kernel() && !c.nvidia() && !c.amd()),
+    cause("one step of a recurrence, AMD", |c| c.metric == "recurrence, one step"),
+    cause("products of 2024 with their launches", |c| c.metric == "gemm with its launch"),
+    cause("MLPerf offline, 405B, prompts of 9,500", |c| c.metric == "offline rate"),
+    cause("MLPerf offline, one chip over another", |c| c.metric == "offline rate over another chip's"),
+    cause("weights at start-up", |c| c.metric == "weights at start-up, GiB"),
+    cause("room of the cache at start-up", |c| c.metric == "cache room at start-up, GiB"),
+    cause("tokens of the cache at start-up", |c| c.metric == "cache tokens at start-up"),
 ];

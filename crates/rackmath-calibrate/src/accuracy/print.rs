@@ -24,6 +24,7 @@ impl Accuracy {
             self.cases.len(),
             self.refused.values().sum::<usize>()
         );
+        text += &self.tables_read();
         let width = lines.iter().map(|(_, l)| l.what.chars().count()).max().unwrap_or(0);
         text += "must show\n";
         text += &heading(width);
@@ -55,11 +56,17 @@ impl Accuracy {
         for ((topic, reason), n) in reasons {
             _ = writeln!(text, "{n:>6}  {topic}: {reason}");
         }
-        text += "\ntables that nothing here predicts\n";
+        text
+    }
+
+    /// How many tables of the folder are read, and which are not and why.
+    fn tables_read(&self) -> String {
+        let mut text = format!("{} tables read, {} not", self.tables, self.unread.len());
+        text += if self.unread.is_empty() { ".\n" } else { ":\n" };
         for (name, why) in &self.unread {
             _ = writeln!(text, "  {name}: {why}");
         }
-        text
+        text + "\n"
     }
 
     /// Under each line its groups, those first that add most to its error.

@@ -23,6 +23,7 @@ fn of(cases: Vec<Case>) -> Accuracy {
         decisions: Vec::new(),
         held: Vec::new(),
         deduced: None,
+        tables: 0,
         unread: Vec::new(),
     }
 }
@@ -104,6 +105,8 @@ fn every_line_has_a_name_of_its_own_and_the_text_says_what_is_left_out() {
     all.unread.push(("a.csv".into(), "no reader"));
     let text = all.text(true);
     assert!(text.contains("     7  serving: no engine \"abacus\"") && text.contains("a.csv: no reader"), "{text}");
+    // The head says which tables were read and which were not.
+    assert!(text.find("0 tables read, 1 not:\n  a.csv: no reader") < text.find("must show"), "{text}");
     // ln 1.5 of ln 1.5 + ln 1.1 is 81 %: the group that adds most stands first.
     let (first, second) = (text.find("81.0 %").unwrap(), text.find("19.0 %").unwrap());
     assert!(first < second && text[first..second].contains("b200 | vllm | a model"), "{text}");

@@ -95,6 +95,11 @@ impl Bench {
         Ok(Found { on, ours: None, roof: None, rooms: BTreeMap::new() })
     }
 
+    /// What a setup names, with its formats and its layout.
+    pub fn deployment(&self, setup: &Setup) -> Result<Deployment, Error> {
+        Ok(self.find(setup)?.on)
+    }
+
     /// Predicts a measurement, in its unit.
     pub fn predict(&mut self, m: &Measurement) -> Result<f64, Error> {
         let (ours, room) = self.ours(m)?;
