@@ -51,6 +51,31 @@ pub struct FlagList {
     pub router: Option<String>,
     /// A variable in which a server that sends or receives caches wants its pod's address.
     pub pod_address: Option<String>,
+    /// How it is started on chips of other makers than its images are built for.
+    #[serde(default)]
+    pub on: Vec<OfVendor>,
+}
+
+/// What a tool wants on one maker's chips.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfVendor {
+    pub vendor: String,
+    /// The release its image holds, and where all of this was read.
+    pub version: String,
+    pub source: String,
+    pub image: Option<String>,
+    /// Variables set before the command.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Options of the container.
+    #[serde(default)]
+    pub container: String,
+    /// Devices that software sees in one chip where that is not one, by chip; a degree counts devices.
+    #[serde(default)]
+    pub devices: BTreeMap<String, u64>,
+    #[serde(default)]
+    pub notes: Template,
 }
 
 impl FlagList {
@@ -59,9 +84,21 @@ impl FlagList {
         self.lines.iter().any(|(when, _)| when.split_whitespace().any(|name| name == fact))
     }
 
-    /// Refuses a line that does not begin with the command, or has a flag or field the tool does not know.
+    /// What it wants on a maker's chips, where that is something else.
+    pub fn on(&self, vendor: &str) -> Option<&OfVendor> {
+        self.on.iter().find(|on| on.vendor == vendor)
+    }
+
+    /// Refuses a line that does not begin with the command, or has a variable, flag or field the tool does not know.
     pub fn check(&self, line: &str) -> Result<(), SpecError> {
-        let said = words(line);
+        let mut said = words(line);
+        while let Some((name, _)) = said.first().and_then(|word| word.split_once('=')) {
+            let known = || self.on.iter().flat_map(|on| on.env.keys()).map(String::as_str);
+            if !known().any(|own| own == name) {
+                return Err(SpecError::unknown("variable", name, known()));
+            }
+            said.remove(0);
+        }
         let own = words(&self.command);
         if !said.starts_with(&own) {
             return Err(SpecError::unknown("command", line, std::iter::once(self.command.as_str())));
@@ -205,7 +242,8 @@ mod tests {
 
     fn list() -> FlagList {
         let text = "tool = 'T'\ncommand = 't run'\nversion = '1'\nsource = 'a test'\nas_of = '2026-11'\n\
-                    flags = ['--size', '--data', '-c']\nfields.--data = ['kind', 'n']\nkeys = ['port', 'urls']";
+                    flags = ['--size', '--data', '-c']\nfields.--data = ['kind', 'n']\nkeys = ['port', 'urls']\n\
+                    [[on]]\nvendor = 'V'\nversion = '1'\nsource = 'a test'\nenv = { FAST = '1' }";
         read("t", text).unwrap()
     }
 
@@ -217,6 +255,8 @@ mod tests {
         assert!(l.check("t run --sise 3").unwrap_err().to_string().contains("did you mean \"--size\""));
         assert!(l.check("t run --data kind=a,m=3").unwrap_err().to_string().contains("no field \"m\""));
         assert!(l.check("t walk --size 3").is_err());
+        assert!(l.check("FAST=1 t run --size 3").is_ok());
+        assert!(l.check("FAT=1 t run --size 3").unwrap_err().to_string().contains("FAST"));
         assert!(l.check_keys("# note: here\nport: 80\nurls:\n  - \"a:1\"\n").is_ok());
         assert!(l.check_keys("prt: 80\n").is_err());
     }

@@ -7,6 +7,7 @@ use crate::file::noun::{ms, noun, part, text_or_none, us, within};
 use crate::{Chip, Dtype, MoeFormat, Residual, SpecError};
 use rackmath_units::{Fraction, Seconds};
 use serde::{Deserialize, Deserializer};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -422,29 +423,64 @@ fn full<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(String, f64)>, D::Err
     Full::deserialize(d).map(|full| Some((full.backend, full.per_core)))
 }
 
-/// A version such as 0.19.0, compared by its numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version(pub u32, pub u32);
+/// A version such as 0.19.0, compared by its first two numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Version {
+    numbers: (u32, u32),
+    /// The third, where it is given.
+    third: Option<u32>,
+}
+
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        self.numbers == other.numbers
+    }
+}
+
+impl Eq for Version {}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.numbers.cmp(&other.numbers)
+    }
+}
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.0, self.1)
+        write!(f, "{}.{}", self.numbers.0, self.numbers.1)?;
+        self.third.filter(|n| *n > 0).map_or(Ok(()), |n| write!(f, ".{n}"))
+    }
+}
+
+impl Version {
+    /// Whether it is a later release, by all numbers that both have.
+    pub fn is_after(self, other: Self) -> bool {
+        let third = || self.third.zip(other.third).is_some_and(|(own, theirs)| own > theirs);
+        self > other || self == other && third()
     }
 }
 
 impl std::str::FromStr for Version {
     type Err = SpecError;
 
-    /// Reads the first two numbers; `v`, release candidates and post-releases are passed over.
+    /// Reads three numbers, of which the last may be missing; `v`, release candidates and post-releases are passed over.
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let mut parts = text.trim().trim_start_matches(['v', 'V']).split('.');
         let mut next = || {
-            let part = parts.next().unwrap_or("0");
-            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            let digits: String = parts.next()?.chars().take_while(char::is_ascii_digit).collect();
             digits.parse::<u32>().ok()
         };
-        match (next(), next()) {
-            (Some(a), Some(b)) => Ok(Self(a, b)),
+        let (first, second, third) = (next(), next(), next());
+        let whole = text.trim().contains('.');
+        match (first, second) {
+            (Some(a), Some(b)) => Ok(Self { numbers: (a, b), third }),
+            (Some(a), None) if !whole => Ok(Self { numbers: (a, 0), third }),
             _ => Err(SpecError::unknown("engine version", text, std::iter::once("0.19.0"))),
         }
     }
@@ -457,7 +493,7 @@ impl Engine {
 
     /// Whether it speaks for a version: one of its own, and not newer than any that was looked at.
     pub fn knows(&self, version: Version) -> bool {
-        self.covers(version) && self.newest.is_none_or(|newest| version <= newest)
+        self.covers(version) && self.newest.is_none_or(|newest| !version.is_after(newest))
     }
 
     /// The expert kernel for a generation and format, with several attention groups or one.
@@ -573,8 +609,12 @@ mod tests {
     fn versions_are_compared_by_number() {
         let v = |text: &str| text.parse::<Version>().unwrap();
         assert!(v("0.9.1") < v("0.11.0rc2"));
-        assert_eq!(v("v1.2.0rc6.post1"), Version(1, 2));
-        assert_eq!(v("1"), Version(1, 0));
+        assert_eq!(v("v1.2.0rc6.post1"), v("1.2"));
+        assert_eq!(v("1"), v("1.0"));
+        // SGLang counts in the third number; where it is not given the first two decide.
+        assert!(v("0.5.23").is_after(v("0.5.12")) && !v("0.5.12.post1").is_after(v("0.5.12")));
+        assert!(!v("0.5").is_after(v("0.5.12")) && !v("0.25.3").is_after(v("0.25")) && v("0.26").is_after(v("0.25")));
+        assert_eq!((v("0.19.0").to_string(), v("0.5.23").to_string()), ("0.19".into(), "0.5.23".into()));
         assert!("nightly".parse::<Version>().is_err());
     }
 }

@@ -104,7 +104,7 @@ pub(crate) fn stand(
 /// A version that no family of an engine covers, or that is newer than any its family was held against.
 pub(crate) fn not_covered(engine: &Engine, version: Version) -> Remark {
     let said = says("version_not_covered").with("family", &engine.family).with("version", version.to_string());
-    let newest = engine.newest.filter(|newest| version > *newest);
+    let newest = engine.newest.filter(|newest| version.is_after(*newest));
     said.with("name", &engine.name).with("newest", newest.map(|v| v.to_string()))
 }
 

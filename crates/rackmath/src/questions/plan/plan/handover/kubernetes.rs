@@ -52,6 +52,10 @@ pub(super) fn manifest(site: &Site, pools: &[Pool], router: Option<&Router>) -> 
             vec![(set, pool.instances)]
         };
         for (set, replicas) in sets {
+            let env = site.here().filter(|here| !here.env.is_empty()).map(|here| {
+                let one = |(name, value): (&String, &String)| format!("- name: {name}\n  value: \"{value}\"");
+                here.env.iter().map(one).collect::<Vec<_>>().join("\n")
+            });
             let pod_address = site.list.pod_address.as_ref().filter(|_| pool.role != Role::Serve);
             let facts = with(facts([
                 ("service", true, set.clone()),
@@ -59,10 +63,11 @@ pub(super) fn manifest(site: &Site, pools: &[Pool], router: Option<&Router>) -> 
                 ("set", true, set),
                 ("role", true, role.into()),
                 ("replicas", true, replicas.to_string()),
-                ("image", true, image(site.list)),
+                ("image", true, site.image()),
+                ("env", env.is_some(), env.clone().unwrap_or_default()),
                 ("hosts", hosts > 1, String::new()),
                 ("pod_address", pod_address.is_some(), pod_address.cloned().unwrap_or_default()),
-                ("device", true, device(site.vendor).into()),
+                ("device", true, device(&site.chip.vendor).into()),
                 ("chips", true, site.chips_on_host(pool).to_string()),
                 ("data", site.config(pool).is_some(), String::new()),
             ]));
@@ -108,6 +113,6 @@ fn device(vendor: &str) -> &'static str {
 fn start(site: &Site, pool: &Pool, set: &str) -> String {
     let head = if site.hosts(pool) > 1 { format!("export HEAD={set}-0.{set}\n") } else { String::new() };
     let file = pool.role.config();
-    let line = site.line(pool, true).replace(&format!("--config {file}"), &format!("--config /config/{file}"));
+    let line = site.command(pool, true).replace(&format!("--config {file}"), &format!("--config /config/{file}"));
     format!("{head}{}exec {line}", site.setup(pool))
 }

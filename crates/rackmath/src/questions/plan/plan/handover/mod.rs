@@ -160,18 +160,27 @@ fn notes(site: &Site, pools: &[Pool], routed: bool) -> Vec<String> {
         ("draft_model", site.drafts > 0.0 && !site.mtp(), server::DRAFT.into()),
         ("format", format.is_some(), format.unwrap_or_default()),
         ("model", true, site.model_name().into()),
+        ("tool", true, site.list.tool.clone()),
+        ("version", true, site.version().into()),
+        ("newest", site.older().is_some(), site.older().map_or_else(String::new, |v| v.to_string())),
         ("several_hosts", any(&|p| site.hosts(p) > 1), String::new()),
         ("replicas", any(&|p| p.instances > 1), String::new()),
         ("routed", routed, String::new()),
     ]);
-    filled(&NOTES, &holding).into_iter().chain(filled(&site.list.notes, &holding)).collect()
+    let here = site.here().map_or(&[][..], |here| &here.notes);
+    let (all, own) = (filled(&NOTES, &holding), filled(&site.list.notes, &holding));
+    all.into_iter().chain(own).chain(filled(here, &holding)).collect()
 }
 
 /// What to know of every tool.
-const NOTES: [(&str, &str); 5] = [
+const NOTES: [(&str, &str); 6] = [
     (
         "",
         "image tags follow the engines' releases and were not pulled; weights are fetched by name when a server starts",
+    ),
+    (
+        "newest",
+        "{tool} {version} is started, which is newer than {newest}, the newest version whose runs were compared: figures are those of {newest}",
     ),
     ("pools", "caches travel by NIXL or UCX: hosts need RDMA between pools, and pods the device plugin of the network"),
     (
@@ -220,7 +229,8 @@ impl Worked {
             cached: ask.fetching(choice.offload()).cached,
             drafts: choice.row.drafts.0,
             longest: ask.workload.input.shares.last().copied().unwrap_or(ask.requests.input),
-            vendor: &on.system.chip.vendor,
+            chip: &on.system.chip,
+            newest: on.engine.newest,
             per_host: ask.handover.as_ref().and_then(|h| h.chips_per_host).unwrap_or(usual),
         };
         Some((site, pools))

@@ -1,10 +1,12 @@
 //! The servers of a plan: what holds of each, which its tool's templates turn into commands and files.
 
 use crate::plan::offload::gib;
-use rackmath_spec::command::{Facts, FlagList, filled, line};
+use rackmath_spec::command::{Facts, FlagList, OfVendor, filled, line};
+use rackmath_spec::engine::Version;
 use rackmath_spec::file::flags::{self, Tool};
+use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
-use rackmath_spec::{Dtype, Layout, Model};
+use rackmath_spec::{Chip, Dtype, Layout, Model};
 
 /// Stands for a draft model nobody named.
 pub(super) const DRAFT: &str = "DRAFT_MODEL";
@@ -70,7 +72,9 @@ pub(super) struct Site<'a> {
     pub drafts: f64,
     /// Tokens of the longest prompt foreseen.
     pub longest: f64,
-    pub vendor: &'a str,
+    pub chip: &'a Chip,
+    /// The newest release whose runs were compared.
+    pub newest: Option<Version>,
     pub per_host: u64,
 }
 
@@ -80,6 +84,36 @@ pub(super) fn facts(table: impl IntoIterator<Item = (&'static str, bool, String)
 }
 
 impl Site<'_> {
+    /// What the tool wants on these chips, where that is something else.
+    pub(super) fn here(&self) -> Option<&OfVendor> {
+        self.list.on(&self.chip.vendor)
+    }
+
+    /// The image of its servers.
+    pub(super) fn image(&self) -> String {
+        let own = self.here().and_then(|here| here.image.clone()).or_else(|| self.list.image.clone());
+        own.unwrap_or_else(|| format!("{}:latest", self.list.id))
+    }
+
+    /// The release that is started.
+    pub(super) fn version(&self) -> &str {
+        self.here().map_or(&self.list.version, |here| &here.version)
+    }
+
+    /// The newest release whose runs were compared, where the one that is started is later.
+    pub(super) fn older(&self) -> Option<Version> {
+        let started = self.version().parse::<Version>().ok()?;
+        self.newest.filter(|newest| started.is_after(*newest))
+    }
+
+    /// A layout as the tool counts it: by devices, of which a chip may hold several.
+    fn counted(&self, layout: &Layout) -> Layout {
+        let devices = self.here().and_then(|here| here.devices.get(&self.chip.id)).copied().unwrap_or(1);
+        let d = layout.degrees();
+        let (ep, etp) = if d.ep > 1 { (d.ep * devices, d.etp) } else { (d.ep, d.etp * devices) };
+        Layout::new(Degrees { tp: d.tp * devices, ep, etp, ..d }).unwrap_or(*layout)
+    }
+
     /// The name the engine fetches weights by.
     pub(super) fn model_name(&self) -> &str {
         let name = self.model.hf.as_deref().unwrap_or(&self.model.id);
@@ -139,7 +173,7 @@ impl Site<'_> {
 
     fn facts(&self, pool: &Pool, script: bool) -> Facts {
         let (d, hosts, none) = (pool.layout.degrees(), self.hosts(pool), String::new);
-        let cut = flags::print(self.tool, &pool.layout).unwrap_or_default();
+        let cut = flags::print(self.tool, &self.counted(&pool.layout)).unwrap_or_default();
         let cut: Vec<&str> = cut.split(' ').filter(|word| !self.list.said_in_config.contains(*word)).collect();
         let (all, bytes) = (d.dp as f64, pool.host_cache.unwrap_or(0.0));
         facts([
@@ -173,6 +207,13 @@ impl Site<'_> {
     /// The command of a pool: on a page, without addresses; in a script, with one and, over several hosts, a rank from the
     /// environment.
     pub(super) fn line(&self, pool: &Pool, script: bool) -> String {
+        let set = |(name, value): (&String, &String)| format!("{name}={value} ");
+        let variables: String = self.here().iter().flat_map(|here| &here.env).map(set).collect();
+        variables + &self.command(pool, script)
+    }
+
+    /// The same without the variables before it.
+    pub(super) fn command(&self, pool: &Pool, script: bool) -> String {
         line(&self.list.lines, &self.facts(pool, script))
     }
 
@@ -193,6 +234,9 @@ impl Site<'_> {
         let mut all = vec![format!("{} of these, {chips} chips each, on {hosts} host(s) each", pool.instances)];
         if hosts > 1 && self.list.says("hosts") {
             all.push("RANK is the number of this host, from 0; HEAD the address of host 0".into());
+        }
+        if let Some(here) = self.here().filter(|here| !here.container.is_empty()) {
+            all.push(format!("in a container: docker run {} {}", here.container, self.image()));
         }
         all
     }

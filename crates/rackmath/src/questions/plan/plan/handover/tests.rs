@@ -13,6 +13,10 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| lists(&CATALOG, std::iter::empt
 static KNOWN: LazyLock<Vec<std::sync::Arc<rackmath_spec::Model>>> =
     LazyLock::new(|| MODELS.iter().map(|m| CATALOG.model(m).unwrap()).collect());
 
+const CHIPS: [&str; 4] = ["h100-sxm", "mi300x", "mi250x", "tpu-v7"];
+static MADE: LazyLock<Vec<std::sync::Arc<rackmath_spec::Chip>>> =
+    LazyLock::new(|| CHIPS.iter().map(|c| CATALOG.chip(c).unwrap()).collect());
+
 const TOOLS: [Tool; 3] = [Tool::Vllm, Tool::Sglang, Tool::TrtLlm];
 
 prop_compose! {
@@ -59,7 +63,12 @@ fn whole(site: &Site, pools: &[Pool], text: &str) -> Result<(), String> {
         d.lines().find_map(|l| l.trim().strip_prefix(key)?.trim().parse::<u64>().ok()).unwrap_or(0)
     };
     let sets = || documents.iter().filter(|d| d.contains("kind: StatefulSet"));
-    let asked: u64 = sets().map(|d| number(d, "replicas:") * number(d, "nvidia.com/gpu:")).sum();
+    let device = match site.chip.vendor.as_str() {
+        "AMD" => "amd.com/gpu:",
+        "Google" => "google.com/tpu:",
+        _ => "nvidia.com/gpu:",
+    };
+    let asked: u64 = sets().map(|d| number(d, "replicas:") * number(d, device)).sum();
     let spans = |p: &&Pool| site.tool == Tool::TrtLlm && site.hosts(p) > 1;
     let wanted: u64 =
         pools.iter().filter(|p| !spans(p)).map(|p| p.instances * site.chips_on_host(p) * site.hosts(p)).sum();
@@ -84,14 +93,14 @@ proptest! {
         model in 0..4_usize, tool in 0..3_usize, split: bool, serve in pool(Role::Serve), prefill in pool(Role::Prefill),
         decode in pool(Role::Decode), drafts in 0..5_u8, cached in prop::option::of(0.0..1.0_f64), fp8: bool,
         host in 0..2_usize, rate in prop::option::of(0.01..1e4_f64), deviation in prop::option::of(1.0..5e3_f64),
-        target in prop::option::of(1.0..5e3_f64), replay: bool,
+        target in prop::option::of(1.0..5e3_f64), replay: bool, chip in 0..4_usize,
     ) {
         let model = &KNOWN[model];
         let own = model.formats();
         let formats = if fp8 { rackmath_spec::model::Formats { linear: Dtype::Fp8, mixer: Dtype::Fp8, ..own } } else { own };
         let site = Site {
             model, tool: TOOLS[tool], list: &LISTS[&TOOLS[tool].to_string()], formats, cached: cached.unwrap_or(0.0), drafts: drafts.into(),
-            longest: 5000.5, vendor: "NVIDIA", per_host: [4, 8][host],
+            longest: 5000.5, chip: &MADE[chip], newest: None, per_host: [4, 8][host],
         };
         let pools: Vec<Pool> = if split { [prefill, decode].into_iter().flatten().collect() } else { serve.into_iter().collect() };
         prop_assume!(!pools.is_empty() && (!split || pools.len() == 2));
@@ -112,8 +121,9 @@ fn the_layout_a_command_starts_is_the_layout_planned() {
     let model = &KNOWN[1];
     let layout = Layout::new(Degrees { dp: 8, ep: 8, etp: 1, ..Degrees::default() }).unwrap();
     for tool in [Tool::Vllm, Tool::Sglang] {
-        let (list, formats, vendor) = (&LISTS[&tool.to_string()], model.formats(), "AMD");
-        let site = Site { model, tool, list, formats, cached: 0.0, drafts: 2.0, longest: 1e3, vendor, per_host: 8 };
+        let (list, formats, chip, newest) = (&LISTS[&tool.to_string()], model.formats(), &MADE[1], None);
+        let site =
+            Site { model, tool, list, formats, cached: 0.0, drafts: 2.0, longest: 1e3, chip, newest, per_host: 8 };
         let (role, kv, memory) = (Role::Serve, Dtype::Bf16, 0.9);
         let pool = Pool { role, layout, kv, sequences: 64.0, chunk: 2048.0, memory, instances: 1, host_cache: None };
         let line = site.line(&pool, true);
@@ -122,4 +132,55 @@ fn the_layout_a_command_starts_is_the_layout_planned() {
         let own = if tool == Tool::Sglang { "--chunked-prefill-size 16384" } else { "\"method\":\"mtp\"" };
         assert!(line.contains(own), "{line}");
     }
+}
+
+#[test]
+fn other_makers_chips_get_their_image_their_variables_and_their_devices() {
+    let (model, tp) = (&KNOWN[0], |tp: u64| Layout::new(Degrees { tp, etp: tp, ..Degrees::default() }).unwrap());
+    let said = |tool: Tool, chip: usize| {
+        let (list, formats, chip) = (&LISTS[&tool.to_string()], model.formats(), &MADE[chip]);
+        let newest = Some("0.25".parse().unwrap());
+        let site =
+            Site { model, tool, list, formats, cached: 0.0, drafts: 0.0, longest: 1e3, chip, newest, per_host: 8 };
+        let (role, kv, memory) = (Role::Serve, Dtype::Bf16, 0.9);
+        let pool =
+            Pool { role, layout: tp(4), kv, sequences: 64.0, chunk: 2048.0, memory, instances: 1, host_cache: None };
+        let aim = Aim {
+            input: (4000.0, 0.0),
+            output: (500.0, 0.0),
+            rate: None,
+            concurrency: 64.0,
+            ttft_ms: 300.0,
+            tpot_ms: 20.0,
+            targets: (None, None),
+            replay: None,
+        };
+        let h = handover(&site, &[pool], &aim, &LISTS);
+        let file = |name: &str| h.files.iter().find(|f| f.name == name).unwrap().text.clone();
+        (h.commands[0].line.clone(), file("serve-serve.sh"), file("kubernetes.yaml"), h.notes.join("\n"))
+    };
+    let (line, script, manifest, notes) = said(Tool::Vllm, 1);
+    assert!(
+        line.starts_with("VLLM_ROCM_USE_AITER=1 vllm serve ") && line.contains("--tensor-parallel-size 4"),
+        "{line}"
+    );
+    assert!(script.contains("--device /dev/kfd --device /dev/dri rocm/vllm:"), "{script}");
+    assert!(manifest.contains("- name: VLLM_ROCM_USE_AITER\n              value: \"1\"\n"), "{manifest}");
+    assert!(manifest.contains("image: rocm/vllm:") && manifest.contains("exec vllm serve"), "{manifest}");
+    assert!(notes.contains("AITER"), "{notes}");
+    let (line, script, ..) = said(Tool::Sglang, 1);
+    assert!(line.starts_with("SGLANG_USE_AITER=1 python -m sglang.launch_server "), "{line}");
+    assert!(script.contains("rocm/sgl-dev:"), "{script}");
+    // A package of two dies is two devices to AMD's software, and a TPU7x chip two to Google's.
+    assert!(said(Tool::Vllm, 2).0.contains("--tensor-parallel-size 8"));
+    let (line, script, manifest, notes) = said(Tool::Vllm, 3);
+    assert!(line.starts_with("vllm serve ") && line.contains("--tensor-parallel-size 8"), "{line}");
+    assert!(script.contains("--privileged --net host --shm-size=16G vllm/vllm-tpu:"), "{script}");
+    assert!(manifest.contains("google.com/tpu: 4") && notes.contains("tpu-inference"), "{manifest}{notes}");
+    // NVIDIA's are started as before, with a release that is newer than any whose runs were compared; AMD's image holds an older one.
+    let (line, script, manifest, told) = said(Tool::Vllm, 0);
+    assert!(told.contains("vLLM 0.32.0 is started, which is newer than 0.25"), "{told}");
+    assert!(!said(Tool::Vllm, 1).3.contains("is started"));
+    assert!(line.starts_with("vllm serve ") && !script.contains("docker run"), "{script}");
+    assert!(manifest.contains("image: vllm/vllm-openai:") && !manifest.contains("AITER"), "{manifest}");
 }
