@@ -180,7 +180,7 @@ fn without_own(catalog: &Catalog, folder: &Path, groups: Vec<Group>, tell: Tell<
     let mut values: BTreeMap<(String, bool), f64> = BTreeMap::new();
     for (at, predicted) in serving::predictions(catalog, &rows, &folds, tell)? {
         let row = &rows[at];
-        values.insert((exact(&row.setup, &row.load), row.metric == Metric::TtftMs), predicted.value);
+        values.insert((exact(&row.setup, &row.load), row.metric.is_first_token()), predicted.value);
     }
     let replaced = groups.into_iter().map(|group| {
         let rows = group.rows.into_iter().filter_map(|mut row| {

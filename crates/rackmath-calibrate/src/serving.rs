@@ -7,6 +7,7 @@ pub(crate) mod inferencex;
 mod mlperf;
 mod pools;
 mod published;
+mod recipes;
 mod rows;
 
 pub use cross::{By, leave_out};

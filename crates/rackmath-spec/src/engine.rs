@@ -3,7 +3,7 @@
 //! An engine is a family of versions that behave alike. Its constants say nothing about a model or a chip, so that they
 //! carry over to both; what the equations do with them stands in the theory crate's `pass` and `serving` chapters.
 
-use crate::file::noun::{ms, noun, part, text_or_none, us, within};
+use crate::file::noun::{ms, noun, part, seconds, text_or_none, us, within};
 use crate::{Chip, Dtype, MoeFormat, Residual, SpecError};
 use rackmath_units::{Fraction, Seconds};
 use serde::{Deserialize, Deserializer};
@@ -107,6 +107,9 @@ pub struct ExpertRule {
     /// With several attention groups that share the experts, or without; either when absent.
     pub attention_dp: Option<bool>,
     pub family: String,
+    /// Whether one call launches the whole layer of experts.
+    #[serde(default)]
+    pub fused: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -157,6 +160,16 @@ pub struct Schedule {
     /// Prompt tokens of a pass where prompts are not cut; `chunk` when absent.
     #[serde(rename = "prompt_tokens")]
     pub prompt: Option<f64>,
+    /// Decode steps between two looks at what has come.
+    #[serde(default = "one_step", rename = "look_steps")]
+    pub looks: f64,
+    /// Steps that prompts wait at most until every attention group has one; 0 where they wait for none.
+    #[serde(default, rename = "gather_steps")]
+    pub gather: f64,
+}
+
+fn one_step() -> f64 {
+    1.0
 }
 
 fn sixteen() -> f64 {
@@ -262,6 +275,8 @@ pub enum Replay {
     Whole,
     /// Piece by piece: attention is launched by the host between the graphs of two layers.
     Pieces,
+    /// Not at all: only passes without prompts were captured.
+    Never,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -393,6 +408,9 @@ pub struct Overhead {
     /// What a layer of experts takes beyond that: choosing, sorting, gathering are many small kernels.
     #[serde(default, rename = "launch_expert_us", deserialize_with = "us")]
     pub launch_expert: Seconds,
+    /// What a layer of latent attention takes beyond that: it compresses, expands and turns its heads in many small kernels.
+    #[serde(default, rename = "launch_latent_us", deserialize_with = "us")]
+    pub launch_latent: Seconds,
     /// Host time before the first kernel of a pass that is not captured, beyond that of a captured one.
     #[serde(default, rename = "launch_first_us", deserialize_with = "us")]
     pub launch_first: Seconds,
@@ -411,6 +429,10 @@ pub struct Overhead {
     /// The same for each other request in flight: tokens of all streams pass the same host and client.
     #[serde(rename = "request_concurrent_ms", deserialize_with = "ms")]
     pub request_concurrent: Seconds,
+    /// What each pass of the first wave takes longer on a server that nobody warmed up, where attention is latent: kernels
+    /// are built and tuned for the shapes that are met.
+    #[serde(default, rename = "cold_latent_s", deserialize_with = "seconds")]
+    pub cold_latent: Seconds,
 }
 
 fn full<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(String, f64)>, D::Error> {
@@ -496,14 +518,14 @@ impl Engine {
         self.covers(version) && self.newest.is_none_or(|newest| !version.is_after(newest))
     }
 
-    /// The expert kernel for a generation and format, with several attention groups or one.
-    pub fn experts(&self, generation: &str, format: MoeFormat, attention_dp: bool) -> &str {
+    /// The expert kernel for a generation and format, with several attention groups or one, and whether it is one call.
+    pub fn experts(&self, generation: &str, format: MoeFormat, attention_dp: bool) -> (&str, bool) {
         let matches = |rule: &&ExpertRule| {
             rule.generation.as_deref().is_none_or(|g| g == generation)
                 && rule.format.is_none_or(|f| f == format)
                 && rule.attention_dp.is_none_or(|dp| dp == attention_dp)
         };
-        self.kernels.experts.iter().find(matches).map_or("default", |rule| &rule.family)
+        self.kernels.experts.iter().find(matches).map_or(("default", false), |rule| (&rule.family, rule.fused))
     }
 }
 
@@ -528,6 +550,8 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
         ("schedule.chunk_tokens", s.chunk, 1.0, 1e9),
         ("schedule.max_sequences", s.sequences, 1.0, 1e9),
         ("schedule.graph_sequences", s.graph, 0.0, 1e9),
+        ("schedule.look_steps", s.looks, 1.0, 1e6),
+        ("schedule.gather_steps", s.gather, 0.0, 1e6),
         ("schedule.block_tokens", s.block, 1.0, 4096.0),
         ("schedule.prompt_tokens", s.prompt.unwrap_or(1.0), 1.0, 1e9),
         ("assumed.sampling_passes", a.sampling_passes, 0.0, 100.0),

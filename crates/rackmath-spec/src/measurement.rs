@@ -29,8 +29,12 @@ pub struct Setup {
     pub engine: String,
     pub system: String,
     pub degrees: Degrees,
+    /// Flags of the engine that change its scheduling, where not its defaults: as in [`crate::engine::Schedule`].
     pub chunk: Option<f64>,
     pub sequences: Option<f64>,
+    pub looks: Option<f64>,
+    pub gather: Option<f64>,
+    pub memory: Option<f64>,
 }
 
 impl Setup {
@@ -56,12 +60,14 @@ pub struct Load {
     pub drafts: f64,
     /// Tokens a step yields to a sequence, its own included; 1 without speculation.
     pub accepted: f64,
+    /// Whether the server had answered nobody before.
+    pub cold: bool,
 }
 
 impl Load {
     /// Without prefix cache and speculation.
     pub fn of(way: Way, input: f64, output: f64) -> Self {
-        Self { way, input, output, cached: 0.0, drafts: 0.0, accepted: 1.0 }
+        Self { way, input, output, cached: 0.0, drafts: 0.0, accepted: 1.0, cold: false }
     }
 }
 

@@ -425,6 +425,12 @@ impl Shape {
         self.runs.iter().filter(|run| matches!(run.block.ffn, Ffn::Moe(_))).map(|run| run.n).sum()
     }
 
+    /// Layers of latent attention.
+    pub fn latent_layers(&self) -> u64 {
+        let latent = |run: &&Run| matches!(run.block.mixer, Mixer::Latent(_) | Mixer::Compressed(_));
+        self.runs.iter().filter(latent).map(|run| run.n).sum()
+    }
+
     pub fn moe(&self) -> Option<&Moe> {
         self.runs.iter().find_map(|run| match &run.block.ffn {
             Ffn::Moe(moe) => Some(moe),

@@ -430,6 +430,8 @@ pub enum Mode {
 pub enum Metric {
     TpotMs,
     TtftMs,
+    /// The middle of all requests, where `TtftMs` is their mean.
+    TtftP50Ms,
     /// Gap between tokens as a client sees them.
     ItlMs,
     E2eMs,
@@ -445,6 +447,11 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// Time to the first token, in the mean or in the middle.
+    pub fn is_first_token(self) -> bool {
+        matches!(self, Self::TtftMs | Self::TtftP50Ms)
+    }
+
     /// Tokens generated per second, of a chip or of the whole system.
     pub fn is_output_rate(self) -> bool {
         matches!(self, Self::OutputTokS | Self::OutputTokSPerGpu | Self::DecodeTokS)

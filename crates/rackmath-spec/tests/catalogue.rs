@@ -597,7 +597,7 @@ fn every_table_loads_and_says_where_it_comes_from_and_when() {
 fn plausible(metric: Metric) -> (f64, f64) {
     match metric {
         Metric::TpotMs | Metric::ItlMs => (1.0, 500.0),
-        Metric::TtftMs => (2.0, 120_000.0),
+        Metric::TtftMs | Metric::TtftP50Ms => (2.0, 120_000.0),
         Metric::E2eMs => (10.0, 1e6),
         Metric::StepMs => (0.1, 5_000.0),
         Metric::OutputTokS | Metric::OutputTokSPerGpu => (20.0, 40_000.0),

@@ -340,7 +340,9 @@ fn share(catalog: &Catalog, row: &Row) -> Option<(&'static str, f64)> {
         Metric::TpotMs | Metric::ItlMs => memory(read_s / side_by_side / (row.value * 1e-3)),
         Metric::StepMs if row.mode == Mode::StepDecode => memory(read_s / replica / (row.value * 1e-3)),
         Metric::DecodeTokS => memory(read_s / side_by_side * row.value / batch),
-        Metric::StepMs | Metric::TtftMs => arithmetic(token_s * batch * computed / replica / (row.value * 1e-3)),
+        Metric::StepMs | Metric::TtftMs | Metric::TtftP50Ms => {
+            arithmetic(token_s * batch * computed / replica / (row.value * 1e-3))
+        }
         Metric::PrefillTokS => arithmetic(token_s * row.value / replica),
         Metric::InputTokSPerGpu => arithmetic(token_s * row.value * computed / isl?),
         Metric::OutputTokSPerGpu if row.mode == Mode::Disaggregated => arithmetic(token_s * row.value),

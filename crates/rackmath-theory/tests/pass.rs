@@ -67,7 +67,15 @@ fn any_work() -> impl Strategy<Value = Work<'static>> {
 
 /// One attention group that decodes and computes prompts as an engine does.
 fn server<'a, T>(timer: &'a T, engine: &'a Engine, room: f64) -> Server<'a, T> {
-    Server { timer, groups: 1.0, stages: 1.0, schedule: &engine.schedule, overhead: &engine.overhead, room }
+    Server {
+        timer,
+        stages: 1.0,
+        groups: 1.0,
+        cold: Seconds::ZERO,
+        schedule: &engine.schedule,
+        overhead: &engine.overhead,
+        room,
+    }
 }
 
 fn state<T: StepTimer<Uncovered = Infallible>>(server: &Server<T>, requests: &Requests, load: Load) -> Steady {
@@ -314,6 +322,40 @@ fn drafts_trade_rows_for_steps_and_an_open_loop_is_a_quiet_closed_one_until_it_o
     assert!((quiet.ttft / one.ttft - 1.0).abs() < 5e-3, "{} against {}", quiet.ttft, one.ttft);
     let flooded = under(Load::Open { rate: 1e4 });
     assert!(!quiet.overloaded && flooded.overloaded && flooded.rate < 1e4 && flooded.tpot > Seconds::ZERO);
+}
+
+#[test]
+fn prompts_wait_for_the_next_look_for_other_groups_and_for_what_is_built() {
+    let (own, _) = CATALOG.engine("sglang").unwrap();
+    let pass = pass("deepseek-v3", "h200", 8, "sglang");
+    let requests = Requests::of(921.6, 7372.8);
+    let engine = |looks: f64, gather: f64| {
+        let mut engine = (*own).clone();
+        (engine.schedule.looks, engine.schedule.gather) = (looks, gather);
+        engine
+    };
+    let at = |engine: &Engine, groups: f64, load| {
+        state(&Server { groups, cold: Seconds::s(2.0), ..server(&pass, engine, 1e3) }, &requests, load)
+    };
+    let (often, seldom) = (engine(1.0, 0.0), engine(30.0, 0.0));
+    // Who comes between two looks waits for half of the 29 decode steps beyond the next, and travels with those who did too.
+    let [now, later] = [&often, &seldom].map(|e| at(e, 1.0, Load::even(16.0)));
+    let more = later.ttft.get() - now.ttft.get();
+    assert!((more / (14.5 * later.decode.time().get()) - 1.0).abs() < 0.15, "{more} s");
+    assert!(later.prompt_share < now.prompt_share && later.prompt_size > now.prompt_size && later.tpot <= now.tpot);
+    // Alone nobody waits.
+    assert_eq!(at(&seldom, 1.0, Load::even(1.0)), at(&often, 1.0, Load::even(1.0)));
+    // One group has nobody to wait for; of several, each waits half of the steps at most, and less when all have prompts soon.
+    let gathers = engine(1.0, 60.0);
+    assert_eq!(at(&gathers, 1.0, Load::even(16.0)), now);
+    for groups in [2.0, 8.0] {
+        let [waits, not] = [&gathers, &often].map(|e| at(e, groups, Load::even(16.0)));
+        let wait = waits.ttft.get() - not.ttft.get();
+        assert!(wait > 0.0 && wait < 35.0 * waits.decode.time().get(), "{wait} s in {groups} groups");
+    }
+    // A cold server: a tenth of all wait for the 2 s that its one pass of four prompts takes longer.
+    let run = |cold| at(&often, 1.0, Load::Closed { concurrency: 4.0, clump: 1.0, burst: 0.1, cold, convoy: false });
+    assert!((run(true).ttft.get() - run(false).ttft.get() - 0.2).abs() < 1e-9);
 }
 
 /// A user's own prompt is over before their second token: only those of others come between.

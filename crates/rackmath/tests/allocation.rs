@@ -65,7 +65,7 @@ fn a_pass_does_not_allocate() {
 #[test]
 fn a_steady_state_does_not_allocate() {
     let requests = Requests::of(1000.0, 1000.0);
-    let closed = Load::Closed { concurrency: 64.0, clump: 2.0, burst: 0.1, convoy: false };
+    let closed = Load::Closed { concurrency: 64.0, clump: 2.0, burst: 0.1, cold: false, convoy: false };
     for d in deployments() {
         let room = d.room(&requests);
         let info = measure(|| {

@@ -11,7 +11,7 @@ use crate::search::{Knob, knob, turned};
 use crate::table::{Errors, fit_line, toml as lines};
 use rackmath::case::Bench;
 use rackmath_spec::engine::{Engine, Overhead, Plain, Replay};
-use rackmath_spec::measurement::{Measurement, Metric};
+use rackmath_spec::measurement::Measurement;
 use rackmath_spec::{Catalog, Residual, SpecError};
 use rackmath_units::{Seconds, float};
 use std::cell::RefCell;
@@ -125,7 +125,7 @@ pub fn family(
     let rows = thinned(&rows, MOST);
     let bench = RefCell::new(Bench::new(catalog.clone())?);
     let mut groups: BTreeMap<(bool, &str, &str), usize> = BTreeMap::new();
-    let key = |r: &Measurement| r.metric == Metric::TtftMs;
+    let key = |r: &Measurement| r.metric.is_first_token();
     for r in &rows {
         *groups.entry((key(r), &r.setup.model, r.setup.chip())).or_default() += 1;
     }
@@ -190,9 +190,11 @@ pub fn toml((engine, fit): &(Engine, Option<Residual>), vendor: &str) -> String 
         ("host_overlaps", o.host_overlaps.to_string()),
         ("launch_us", us(o.launch)),
         ("launch_expert_us", if o.launch_expert > Seconds::ZERO { us(o.launch_expert) } else { String::new() }),
+        ("launch_latent_us", if o.launch_latent > Seconds::ZERO { us(o.launch_latent) } else { String::new() }),
         ("launch_piece_us", if o.launch_piece > Seconds::ZERO { us(o.launch_piece) } else { String::new() }),
         ("request_ms", ms(o.request)),
         ("request_concurrent_ms", ms(o.request_concurrent)),
+        ("cold_latent_s", if o.cold_latent > Seconds::ZERO { digits(o.cold_latent.get()) } else { String::new() }),
     ];
     let fit = fit.map_or(String::new(), fit_line);
     if !vendor.is_empty() {

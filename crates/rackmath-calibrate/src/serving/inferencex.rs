@@ -1,5 +1,6 @@
 //! Rows of InferenceX.
 
+use super::recipes::{cold, started};
 use super::rows::{Read, of};
 use crate::names::Names;
 use crate::rows::Record;
@@ -47,7 +48,9 @@ pub(super) fn both(names: &Names<'_>, row: &Record) -> Read {
 pub(super) fn newer(names: &Names<'_>, row: &Record) -> Read {
     let (setup, load) = plain(names, row)?;
     let few = if row.number("concurrency").unwrap_or(1.0) <= 16.0 { "up to 16" } else { "above 16" };
-    let figures = [("TPOT".to_owned(), Metric::TpotMs, "tpot_ms"), (format!("TTFT, {few}"), Metric::TtftMs, "ttft_ms")];
+    // Where a run's mean is not known its middle stands there.
+    let first = if row.text("latency_stat") == "p50" { Metric::TtftP50Ms } else { Metric::TtftMs };
+    let figures = [("TPOT".to_owned(), Metric::TpotMs, "tpot_ms"), (format!("TTFT, {few}"), first, "ttft_ms")];
     let figure = |(part, metric, column): (String, Metric, &str)| {
         Some(of((NEWER, &part), setup.clone(), load, (metric, row.number(column)?)))
     };
@@ -103,7 +106,10 @@ pub(crate) fn ran(names: &Names<'_>, row: &Record) -> Option<(Setup, Load)> {
     let way = Way::Closed { concurrency, rounds: ROUNDS, fixed: gap };
     let load = drafted(names, Load::of(way, isl * share, osl * share), &model, &engine, degrees.dp > 1);
     let system = names.system(gpus, row.text("hardware"));
-    Some((Setup { model, weights, kv, engine, system, degrees, ..Setup::default() }, load))
+    let setup = Setup { model, weights, kv, engine, system, degrees, ..Setup::default() };
+    let load = Load { cold: !gap && cold(row, &setup), ..load };
+    // NVIDIA's own runs tell no flags.
+    Some((if gap { setup } else { started(setup, concurrency) }, load))
 }
 
 /// TensorRT-LLM rows of DeepSeek that ran without drafts: the image for such runs, and runs before there were others.

@@ -28,7 +28,7 @@ fn figures(
     let figure = |(part, metric, column): &(&str, Metric, &str)| {
         let value = row.number(column).filter(|v| *v > 0.0)?;
         let load_words = match load.way {
-            Way::Closed { concurrency, .. } if *metric == Metric::TtftMs => few(concurrency),
+            Way::Closed { concurrency, .. } if metric.is_first_token() => few(concurrency),
             _ => "",
         };
         Some(of((source, &format!("{part}{load_words}")), setup.clone(), load, (*metric, value)))

@@ -174,6 +174,10 @@ pub(crate) fn ms<'de, D: Deserializer<'de>>(d: D) -> Result<Seconds, D::Error> {
     number(d, "milliseconds from 0 to 1000", |x| (0.0..=1e3).contains(&x).then(|| Seconds::s(x * 1e3 * 1e-6)))
 }
 
+pub(crate) fn seconds<'de, D: Deserializer<'de>>(d: D) -> Result<Seconds, D::Error> {
+    number(d, "seconds from 0 to 1000", |x| (0.0..=1e3).contains(&x).then(|| Seconds::s(x)))
+}
+
 pub(crate) fn gb_per_s<'de, D: Deserializer<'de>>(d: D) -> Result<ByteRate, D::Error> {
     number(d, "GB/s from 0.001 to 1000000", |x| (1e-3..=1e6).contains(&x).then(|| ByteRate::gb_per_s(x)))
 }

@@ -9,12 +9,12 @@
 //! |------|---------|
 //! | model, weights, kv, engine, system | words of the catalogue; `-` for the checkpoint's own weights and the engine's usual cache |
 //! | tp/pp/dp/ep/etp | degrees |
-//! | `chunk=`, `sequences=` | the engine's limits of a pass, where the source states them |
+//! | `chunk=`, `sequences=`, `looks=`, `gather=`, `memory=` | flags of the engine, where the source states them: limits of a pass, steps between two looks at what has come, steps that prompts wait for those of other attention groups, share of the memory |
 //! | `c64`, `c64=` | so many in a closed loop, lengths drawn or all the same; `rounds` of the table for each |
 //! | `o2.5`, `f` | so many requests a second; as many as fit |
 //! | `s32`, `d32@1024`, `p4` | a batch that starts and ends together; one decode step at a context; one pass over prompts |
 //! | input, output | mean tokens of a request |
-//! | `cached=`, `drafts=3,2.1` | share of a prompt found in a cache; tokens drafted, and yielded by a step |
+//! | `cached=`, `drafts=3,2.1`, `cold` | share of a prompt found in a cache; tokens drafted, and yielded by a step; a server that had answered nobody before |
 //! | `0:23.407` | the figure of a part, by its place in `parts`, in the unit of the part's metric |
 
 use super::{Metric, Source};
@@ -108,6 +108,8 @@ impl Measured {
             } else if let Some(drafts) = word.strip_prefix("drafts=") {
                 let (drafts, accepted) = drafts.split_once(',')?;
                 (load.drafts, load.accepted) = (amount(drafts)?, amount(accepted)?);
+            } else if word == "cold" {
+                load.cold = true;
             } else {
                 let (part, value) = word.split_once(':')?;
                 figures.push((part.parse().ok()?, amount(value).filter(|value| *value > 0.0)?));
@@ -151,12 +153,15 @@ fn ran(line: &str) -> Option<Setup> {
     let &[tp, pp, dp, ep, etp] = &degrees[..] else { return None };
     let degrees = Degrees { tp, pp, dp, ep, etp, ..Degrees::default() };
     Layout::new(degrees).ok()?;
-    let mut setup = Setup { model, weights, kv, engine, system, degrees, chunk: None, sequences: None };
+    let mut setup = Setup { model, weights, kv, engine, system, degrees, ..Setup::default() };
     for word in words {
         let (name, n) = word.split_once('=')?;
         match name {
             "chunk" => setup.chunk = Some(amount(n)?),
             "sequences" => setup.sequences = Some(amount(n)?),
+            "looks" => setup.looks = Some(amount(n)?),
+            "gather" => setup.gather = Some(amount(n)?),
+            "memory" => setup.memory = Some(amount(n).filter(|share| *share <= 1.0)?),
             _ => return None,
         }
     }
@@ -165,7 +170,13 @@ fn ran(line: &str) -> Option<Setup> {
 
 fn setup_line(s: &Setup) -> String {
     let (weights, kv, d) = (s.weights.as_deref().unwrap_or("-"), s.kv.as_deref().unwrap_or("-"), &s.degrees);
-    let limits = [("chunk", s.chunk), ("sequences", s.sequences)];
+    let limits = [
+        ("chunk", s.chunk),
+        ("sequences", s.sequences),
+        ("looks", s.looks),
+        ("gather", s.gather),
+        ("memory", s.memory),
+    ];
     let limits = limits.iter().filter_map(|(name, n)| n.map(|n| format!(" {name}={n}"))).collect::<String>();
     let degrees = format!("{}/{}/{}/{}/{}", d.tp, d.pp, d.dp, d.ep, d.etp);
     format!("{} {weights} {kv} {} {} {degrees}{limits}", s.model, s.engine, s.system)
@@ -187,6 +198,9 @@ fn load_line(load: &Load) -> String {
     }
     if load.drafts > 0.0 {
         let _ = write!(line, " drafts={},{}", load.drafts, load.accepted);
+    }
+    if load.cold {
+        line.push_str(" cold");
     }
     line
 }
@@ -266,8 +280,8 @@ mod tests {
         ) {
             let rows: Vec<Measurement> = loads.into_iter().map(|((way, input), output, value, model)| {
                 let model = ["a", "b", "c"][model].to_owned();
-                let setup = Setup { model, engine: "vllm@0.11".into(), system: "8xh100".into(), chunk: cached, ..Setup::default() };
-                let load = Load { cached: cached.unwrap_or(0.0), ..Load::of(way, input, output) };
+                let setup = Setup { model, engine: "vllm@0.11".into(), system: "8xh100".into(), chunk: cached, looks: cached, gather: cached, memory: cached, ..Setup::default() };
+                let load = Load { cached: cached.unwrap_or(0.0), cold: cached.is_some(), ..Load::of(way, input, output) };
                 let source = Origin { name: "x".into(), part: "A".into() };
                 Measurement { setup, load, metric: Metric::TpotMs, value, spread: None, source }
             }).collect();

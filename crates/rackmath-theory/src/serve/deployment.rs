@@ -10,7 +10,7 @@ use crate::steady::{Load as Loaded, Requests, Server, Steady, steady};
 use rackmath_spec::engine::{Admission, Engine, Groups, Overhead};
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, SpecError, System};
-use rackmath_units::Tokens;
+use rackmath_units::{Seconds, Tokens};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -156,7 +156,8 @@ impl Ready {
     pub fn server(&self, room: f64) -> Server<'_> {
         let (schedule, overhead) = (&self.deployment.engine.schedule, self.deployment.overhead());
         let (groups, stages) = (self.deployment.groups_apart(), self.deployment.stages());
-        Server { timer: &self.pass, groups, stages, schedule, overhead, room }
+        let cold = if self.pass.latent() { overhead.cold_latent } else { Seconds::ZERO };
+        Server { timer: &self.pass, groups, stages, cold, schedule, overhead, room }
     }
 
     pub fn steady(&self, room: f64, requests: &Requests, load: Loaded) -> Steady {

@@ -3,7 +3,7 @@
 //! $$ t = (1 - f)\,T(m, 0) + f\,T(m, s) \qquad \lambda = \frac{n}{D}\,\frac{t}{t'} \qquad D = \frac{O - 1}{a} \qquad f s = \lambda P
 //!    \qquad m = 1 + n\,\frac{b - 1}{b} $$
 //! $$ t' = t\big|_{f' = f (b - 1) / b} \qquad \mathrm{TPOT} = \frac{t'}{a} \qquad
-//!    \mathrm{TTFT} = r + w + \tfrac{1}{2} T + \tfrac{k + p - 1}{p}\,T(m, s) + t_{req} \qquad n = b\,\frac{D\,t'}{D\,t' + t_{pre}} $$
+//!    \mathrm{TTFT} = r + w + \tfrac{1}{2} T + \tfrac{W - 1}{2} T(m, 0) + \tfrac{k + p - 1}{p}\,T(m, s) + t_{req} \qquad n = b\,\frac{D\,t'}{D\,t' + t_{pre}} $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
@@ -18,6 +18,7 @@
 //! | f, s, k, p | share, size, chunks, stages | 1 | share of passes with prompt tokens, how many they carry, passes a prompt needs, pipeline stages |
 //! | T | [`StepTimer`] | s | the time of a pass with n decoding sequences and s prompt tokens |
 //! | r, w | queue, burst | s | waiting for memory; waiting behind the first wave of prompts |
+//! | W | window | 1 | decode steps between two looks at what has come; those who wait for one look are computed together |
 //!
 //! A closed loop keeps c requests in the system: when memory holds fewer, the rest wait (r, by Little's law). Its requests
 //! start together, and answers of nearly the same length end together, so prompts come in clumps: `clump` times the mean
@@ -121,6 +122,8 @@ pub struct Server<'a, T = Pass> {
     pub groups: f64,
     /// Pipeline stages; each works on a share of the sequences.
     pub stages: f64,
+    /// What a pass of the first wave takes longer where nobody warmed it up.
+    pub cold: Seconds,
     pub schedule: &'a Schedule,
     pub overhead: &'a Overhead,
     /// Sequences whose cache fits, in this group.
@@ -131,8 +134,8 @@ pub struct Server<'a, T = Pass> {
 pub enum Load {
     /// So many requests in the group at any time, their prompts `clump` times denser than on average; fewer than one leaves
     /// some of the groups that pass together without any. A share `burst` of
-    /// all arrives at once at the start. In a convoy all answers have one length, and requests follow each other.
-    Closed { concurrency: f64, clump: f64, burst: f64, convoy: bool },
+    /// all arrives at once at the start, at a server that is cold or warm. In a convoy all answers have one length, and requests follow each other.
+    Closed { concurrency: f64, clump: f64, burst: f64, cold: bool, convoy: bool },
     /// Requests per second, at random.
     Open { rate: f64 },
     /// As many as memory and the engine allow, more waiting.
@@ -144,7 +147,7 @@ pub enum Load {
 impl Load {
     /// So many requests that come evenly, in a long run.
     pub fn even(concurrency: f64) -> Self {
-        Self::Closed { concurrency, clump: 1.0, burst: 0.0, convoy: false }
+        Self::Closed { concurrency, clump: 1.0, burst: 0.0, cold: false, convoy: false }
     }
 }
 
@@ -197,6 +200,17 @@ impl<T: StepTimer> Server<'_, T> {
         (self.schedule.chunk - taken).max(64.0)
     }
 
+    /// Steps over which prompts gather when so many begin in each: those between two looks, or until every attention group
+    /// has a prompt. The longest of g waits of mean 1/λ takes H/λ, H the sum of 1/i up to g; whichever ends first counts.
+    fn window(&self, per_step: f64) -> f64 {
+        let Schedule { looks, gather, .. } = *self.schedule;
+        if self.groups < 2.0 || gather <= looks {
+            return looks;
+        }
+        let longest: f64 = (1..=self.groups as u32).map(|i| 1.0 / f64::from(i)).sum();
+        looks.max(1.0 / (1.0 / gather + per_step / longest))
+    }
+
     /// Sequences that hold a cache at most: what memory and the engine allow.
     pub fn most(&self) -> f64 {
         self.room.min(self.schedule.sequences * self.stages)
@@ -209,7 +223,7 @@ type Found<T> = Result<Steady, <T as StepTimer>::Uncovered>;
 pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load) -> Found<T> {
     let most = server.most().max(1.0);
     Ok(match load {
-        Load::Closed { concurrency, clump, burst, convoy } => {
+        Load::Closed { concurrency, clump, burst, cold, convoy } => {
             let running = concurrency.max(1.0).min(most);
             let groups = (server.groups * concurrency.min(1.0)).max(1.0);
             let mut s = if convoy && server.schedule.prompts == Prompts::First {
@@ -222,7 +236,8 @@ pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load)
             // Little: those who wait leave at the rate of the server.
             s.queue = if s.rate > 0.0 { Seconds::s(s.waiting / s.rate) } else { Seconds::ZERO };
             if burst > 0.0 {
-                s.ttft += Seconds::s(burst * first_wave(server, requests, running)?);
+                let built = if cold { server.cold.get() } else { 0.0 };
+                s.ttft += Seconds::s(burst * first_wave(server, requests, running, built)?);
             }
             s
         }
@@ -322,7 +337,9 @@ fn at<T: StepTimer>(
 
 /// Passes when `per_step` prompts begin in each, in clumps.
 fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: f64, arrivals: Arrivals) -> Found<T> {
-    let clump = arrivals.clump;
+    // Who waits for the same look travels together; an idle engine looks at once.
+    let window = 1.0 + (server.window(per_step) - 1.0) * arrivals.others.min(1.0);
+    let clump = arrivals.clump * window;
     let new = requests.new_tokens();
     let decoding = n / server.stages;
     let room = server.prompt_room(decoding, requests);
@@ -370,6 +387,8 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     let met = any * arrivals.foreign_prompts();
     let step = decode.time() * (1.0 - met) + mixed.time() * met;
     let mut first = first_token(server, decode.time().get(), alone.get(), met, arrivals);
+    // Who comes between two looks waits for half of the steps.
+    first += (window - 1.0) / 2.0 * decode.time().get();
     if arrivals.others < 1.0 {
         // Who finds the engine idle waits for nobody, but all of the host shows: before the chips begin, until the pass
         // behind is launched, and to hand the token out.
@@ -456,13 +475,20 @@ fn first_token<T>(server: &Server<T>, decode: f64, prompt: f64, share: f64, arri
     met * (rest + ahead * mean)
 }
 
-/// Mean wait of the first wave: all prompts at once, served in order.
-fn first_wave<T: StepTimer>(server: &Server<T>, requests: &Requests, running: f64) -> Result<f64, T::Uncovered> {
+/// Mean wait of the first wave: all prompts at once, served in order, each pass longer by what is built for it.
+fn first_wave<T: StepTimer>(
+    server: &Server<T>,
+    requests: &Requests,
+    running: f64,
+    built: f64,
+) -> Result<f64, T::Uncovered> {
     let new = requests.new_tokens();
     let (tokens, full) = (running * new, server.schedule.chunk.max(new));
     let together = if tokens <= full { running } else { full / new };
     let pass = server.timer.time(&Work::prefill(together, new, requests.past()))?.time().get();
-    Ok(if tokens <= full { pass } else { 0.5 * tokens / full * pass })
+    // The first pass waits for one build, the last for all of them.
+    let built = built * f64::midpoint((tokens / full).max(1.0), 1.0);
+    Ok(built + if tokens <= full { pass } else { 0.5 * tokens / full * pass })
 }
 
 fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: f64) -> Found<T> {

@@ -2,7 +2,7 @@
 
 use super::links::add_network;
 use super::products::{Matrix, Multiplier, PlainKernel, matrices, silicon};
-use super::replay::Replays;
+use super::replay::{Launches, Replays};
 use super::{Assumption, Cost, Limit, MixerOp, Part, Pass, Stroke, Table, stretch};
 use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors};
 use crate::deployment::{Deployment, Untimed};
@@ -35,7 +35,6 @@ impl KernelSet {
 
     /// For passes of this model alone.
     pub fn of_model(catalog: &Catalog, model: &Model) -> Result<Self, SpecError> {
-        let latent = |run: &Run| matches!(run.block.mixer, Mixer::Latent(_) | Mixer::Compressed(_));
         let picks = |run: &Run| match &run.block.mixer {
             Mixer::Attention(a) => matches!(a.span, Span::Blocks(_)),
             Mixer::Latent(a) => a.indexer.is_some(),
@@ -44,7 +43,8 @@ impl KernelSet {
         };
         let any = |holds: &dyn Fn(&Run) -> bool| model.shape().is_some_and(|s| s.runs.iter().any(holds));
         let streams = model.shape().is_some_and(|s| s.streams.is_some());
-        Self::read(catalog, any(&latent), model.shape().is_some_and(|s| s.moe().is_some()), streams || any(&picks))
+        let latent = model.shape().is_some_and(|s| s.latent_layers() > 0);
+        Self::read(catalog, latent, model.shape().is_some_and(|s| s.moe().is_some()), streams || any(&picks))
     }
 
     fn read(catalog: &Catalog, latent: bool, moe: bool, small: bool) -> Result<Self, SpecError> {
@@ -120,7 +120,15 @@ impl Pass {
             joints: prep.joints(),
             ideal: d.engine.ideal,
             head_every_token: d.engine.kernels.head_every_token,
-            replays: Replays::of(&d.engine.schedule, d.overhead(), shape.n_layers(), shape.moe_layers()),
+            replays: Replays::of(
+                &d.engine.schedule,
+                d.overhead(),
+                Launches {
+                    layers: shape.n_layers(),
+                    experts: if prep.fused { 0 } else { shape.moe_layers() },
+                    latent: shape.latent_layers(),
+                },
+            ),
             overhead: *d.overhead(),
             assumed: prep.assumed,
         })
@@ -148,6 +156,7 @@ pub(super) struct Prep<'a> {
     layers: Vec<Layer<'a>>,
     draft: Option<Layer<'a>>,
     experts: Option<(Silicon, MoeFound, MoeFormat)>,
+    fused: bool,
     /// The engine's one rule for experts, where it has one.
     plain: Option<PlainKernel>,
     pub(super) silicon: Silicon,
@@ -166,6 +175,7 @@ impl<'a> Prep<'a> {
             layers: Vec::new(),
             draft: None,
             experts: None,
+            fused: false,
             plain: engine.plain.and_then(|p| PlainKernel::of(&p, chip, d.formats.routed)),
             silicon,
             assumed: Vec::new(),
@@ -218,13 +228,14 @@ impl<'a> Prep<'a> {
             Some(silicon) => (wanted, silicon),
             None => (fallback, silicon(chip, fallback.math())?),
         };
-        let family = engine.experts(&generation, format, self.d.layout.degrees().dp > 1);
+        let (family, fused) = engine.experts(&generation, format, self.d.layout.degrees().dp > 1);
         let found = self.kernels.moe().find(family, format, &generation).ok()?;
         if !engine.ideal && engine.plain.is_none() && found.matched != MoeMatch::Exact {
             let (family, from) = (family.to_string(), found.matched);
             self.borrow(Assumption::Experts { family, format, generation, from });
         }
         self.experts = Some((silicon, found, format));
+        self.fused = fused;
         Some(())
     }
 

@@ -75,6 +75,11 @@ pub struct Pass {
 }
 
 impl Pass {
+    /// Whether attention is latent in any layer.
+    pub fn latent(&self) -> bool {
+        self.replays.latent()
+    }
+
     pub fn cost(&self, work: &Work) -> Cost {
         let mut cost = self.checked(work);
         let sequences = work.sequences();

@@ -1,14 +1,14 @@
 //! How a pass is launched: as one captured graph, piece by piece, or kernel by kernel.
 //!
-//! $$ t_{launch} = \begin{cases} 0 & r \le g,\ \text{no prompts} \\ l\,t_p & r \le g,\ \text{prompts in pieces} \\ l\,t_k + l_e\,t_e & r > g \end{cases}
+//! $$ t_{launch} = \begin{cases} 0 & r \le g,\ \text{no prompts} \\ l\,t_p & r \le g,\ \text{prompts in pieces} \\ l\,t_k + l_e\,t_e + l_m\,t_m & r > g \end{cases}
 //!    \qquad \hat r = \min\{c : c \ge r\} $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
 //! | r, \hat r | rows | 1 | tokens of the pass; the captured size c it is padded to |
 //! | g | most | 1 | the largest captured size |
-//! | l, l_e | layers, experts | 1 | layers of the model, those of them with experts |
-//! | t_p, t_k, t_e | piece, each, expert | s | host time for a layer replayed in pieces, launched kernel by kernel, and for its experts |
+//! | l, l_e, l_m | layers, experts, latent | 1 | layers of the model, those of them with experts that are more than one call, those with latent attention |
+//! | t_p, t_k, t_e, t_m | piece, each, expert, latent | s | host time for a layer replayed in pieces, launched kernel by kernel, and for its experts and its latent attention beyond that |
 //!
 //! The host runs ahead of the chips, so that the longer of its time and theirs counts ([`super::Pass`]). A graph that holds the
 //! whole pass is one launch, which the time to prepare a pass covers. A launch kernel by kernel is longer or shorter from pass
@@ -16,6 +16,14 @@
 //! Source: vLLM, design document on CUDA graphs (modes FULL_AND_PIECEWISE and PIECEWISE); times in `catalog/engines`.
 
 use rackmath_spec::engine::{Overhead, Replay, Schedule};
+
+/// Layers whose kernels the host launches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Launches {
+    pub(super) layers: u64,
+    pub(super) experts: u64,
+    pub(super) latent: u64,
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Replays {
@@ -25,17 +33,34 @@ pub(super) struct Replays {
     pieces: f64,
     each: f64,
     spread: f64,
+    latent: bool,
+    /// Whether passes with prompts are replayed.
+    prompts: bool,
 }
 
 impl Replays {
-    pub(super) fn of(s: &Schedule, o: &Overhead, layers: u64, experts: u64) -> Self {
+    pub(super) fn of(s: &Schedule, o: &Overhead, l: Launches) -> Self {
+        let (layers, experts, latent) = (l.layers as f64, l.experts as f64, l.latent as f64);
         let pieces = match s.graph_prompts {
-            Replay::Whole => 0.0,
-            Replay::Pieces => layers as f64 * o.launch_piece.get(),
+            Replay::Whole | Replay::Never => 0.0,
+            Replay::Pieces => layers * o.launch_piece.get(),
         };
         // What is launched in pieces is launched no slower than one by one.
-        let each = (layers as f64 * o.launch.get() + experts as f64 * o.launch_expert.get()).max(pieces);
-        Self { most: s.graph, steps: s.graph_steps.clone(), pieces, each, spread: o.launch_spread }
+        let each = layers * o.launch.get() + experts * o.launch_expert.get() + latent * o.launch_latent.get();
+        Self {
+            most: s.graph,
+            steps: s.graph_steps.clone(),
+            pieces,
+            each: each.max(pieces),
+            spread: o.launch_spread,
+            latent: l.latent > 0,
+            prompts: s.graph_prompts != Replay::Never,
+        }
+    }
+
+    /// Whether attention is latent in any layer.
+    pub(super) fn latent(&self) -> bool {
+        self.latent
     }
 
     pub(super) fn most(&self) -> f64 {
@@ -72,7 +97,7 @@ impl Replays {
     /// Seconds, and how many more or fewer from pass to pass.
     pub(super) fn launch(&self, rows: f64, prompts: bool) -> (f64, f64) {
         match prompts {
-            _ if !self.captured(rows) => (self.each, self.each * self.spread),
+            _ if !self.captured(rows) || prompts && !self.prompts => (self.each, self.each * self.spread),
             true => (self.pieces, 0.0),
             false => (0.0, 0.0),
         }
@@ -85,7 +110,7 @@ mod tests {
 
     fn replays() -> Replays {
         let (engine, _) = rackmath_catalog::embedded().engine("vllm").unwrap();
-        Replays::of(&engine.schedule, &engine.overhead, 32, 0)
+        Replays::of(&engine.schedule, &engine.overhead, Launches { layers: 32, experts: 0, latent: 0 })
     }
 
     /// vLLM 0.25 captures 1, 2, 4, 8 to 256 by 8 and 272 to 512 by 16: 51 sizes.
@@ -118,7 +143,16 @@ mod tests {
         assert!(o.launch_piece < o.launch);
         // SGLang launches the experts of a layer apart: 61 layers, 58 of them with experts, are 61 x 0.06 + 58 x 2.2 ms.
         let (sglang, _) = rackmath_catalog::embedded().engine("sglang").unwrap();
-        let launch = Replays::of(&sglang.schedule, &sglang.overhead, 61, 58).launch(4096.0, true).0;
+        let deepseek = Launches { layers: 61, experts: 58, latent: 61 };
+        let sglang = Replays::of(&sglang.schedule, &sglang.overhead, deepseek);
+        let launch = sglang.launch(4096.0, true).0;
         assert!((launch - (61.0 * 60e-6 + 58.0 * 2200e-6)).abs() < 1e-9, "{launch}");
+        // It captures passes without prompts alone, however few tokens a prompt has.
+        assert_eq!((sglang.launch(16.0, true).0, sglang.launch(16.0, false).0), (launch, 0.0));
+        // TensorRT-LLM: generated experts are one call, latent attention is not.
+        let (trtllm, _) = rackmath_catalog::embedded().engine("trtllm@1.2").unwrap();
+        let one_call = Replays::of(&trtllm.schedule, &trtllm.overhead, Launches { experts: 0, ..deepseek });
+        let launch = one_call.launch(1024.0, true).0;
+        assert!((launch - 61.0 * (60e-6 + 1600e-6)).abs() < 1e-9, "{launch}");
     }
 }

@@ -85,6 +85,9 @@ impl Bench {
         let schedule = &mut engine.schedule;
         schedule.chunk = setup.chunk.unwrap_or(schedule.chunk);
         schedule.sequences = setup.sequences.unwrap_or(schedule.sequences);
+        schedule.looks = setup.looks.unwrap_or(schedule.looks).max(1.0);
+        schedule.gather = setup.gather.unwrap_or(schedule.gather);
+        schedule.memory = setup.memory.and_then(Fraction::checked).unwrap_or(schedule.memory);
         let formats = formats(&model, setup.weights.as_deref())?;
         let kv = match setup.kv.as_deref() {
             Some(word) => word.parse::<Dtype>()?,
@@ -136,7 +139,7 @@ impl Bench {
         let roof = prepared(kernels, &Deployment { engine: ideal.into(), ..on.clone() }, roof)?;
         let room = ours.room(&requests(&m.load));
         let width = evidence.weigh(ours).map(|known| match m.metric {
-            Metric::TtftMs => known.widths.ttft,
+            metric if metric.is_first_token() => known.widths.ttft,
             metric if metric.is_output_rate() || metric.is_input_rate() => known.widths.throughput,
             _ => known.widths.tpot,
         });
@@ -172,8 +175,11 @@ fn settled(d: &Ready, m: &Measurement, room: f64) -> Option<Steady> {
     let dp = d.deployment.layout.degrees().dp as f64;
     let load = match m.load.way {
         Way::Closed { concurrency, rounds, fixed } => {
-            let burst = if rounds.is_finite() { 1.0 / rounds.max(1.0) } else { 0.0 };
-            Load::Closed { concurrency: concurrency / dp, clump: clump(rounds), burst, convoy: fixed }
+            // The request in the middle of all is none of the first wave.
+            let mean = m.metric != Metric::TtftP50Ms;
+            let burst = if rounds.is_finite() && mean { 1.0 / rounds.max(1.0) } else { 0.0 };
+            let (concurrency, cold) = (concurrency / dp, m.load.cold);
+            Load::Closed { concurrency, clump: clump(rounds), burst, cold, convoy: fixed }
         }
         Way::Open { rate } => Load::Open { rate: rate / dp },
         Way::Full => Load::Full,
@@ -217,7 +223,7 @@ fn of_one(d: &Ready, m: &Measurement, room: f64) -> f64 {
 /// One of the times to the first token, to the last and of one token, or of the rates of answers and of prompts.
 fn chosen(metric: Metric, [ttft, e2e, tpot]: [f64; 3], [output, input]: [f64; 2]) -> f64 {
     match metric {
-        Metric::TtftMs => ttft,
+        metric if metric.is_first_token() => ttft,
         Metric::E2eMs => e2e,
         metric if metric.is_output_rate() => output,
         metric if metric.is_input_rate() => input,

@@ -4,7 +4,7 @@ use crate::desk::remark::{Remark, says};
 use crate::support::not_covered;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::measurement::{self, Measurement, Origin, Setup, Way};
-use rackmath_spec::validation::{Engine, Load, Metric, Mode, Row, Table};
+use rackmath_spec::validation::{Engine, Load, Mode, Row, Table};
 use rackmath_spec::{Catalog, Dtype, Model};
 
 /// Requests each client of a closed loop sends, one after another, where the source does not say.
@@ -42,6 +42,7 @@ pub(super) fn measurement(catalog: &Catalog, table: &Table, row: &Row) -> Result
         degrees,
         chunk: row.max_tokens.map(|n| n as f64),
         sequences: limit.or(row.max_sequences.map(|n| n as f64)),
+        ..Setup::default()
     };
     let source = Origin { name: table.source.name.clone(), part: row.metric.to_string() };
     let measured = Measurement { setup, load, metric: row.metric, value: row.value, spread: row.range, source };
@@ -102,7 +103,7 @@ fn way(
         _ => None,
     };
     let groups = degrees.dp as f64;
-    let prompt = matches!(row.metric, Metric::InputTokSPerGpu | Metric::PrefillTokS | Metric::TtftMs);
+    let prompt = row.metric.is_first_token() || row.metric.is_input_rate();
     let context = row.context.unwrap_or(0) as f64;
     let stated = || batch.ok_or_else(|| format!("mode {} states no batch", row.mode));
     let way = match (row.mode, row.load) {

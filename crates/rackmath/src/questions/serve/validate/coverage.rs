@@ -68,7 +68,7 @@ impl Filed {
 
 pub(super) fn column(metric: Metric) -> usize {
     match metric {
-        Metric::TtftMs => 1,
+        Metric::TtftMs | Metric::TtftP50Ms => 1,
         metric if metric.is_output_rate() || metric.is_input_rate() => 2,
         _ => 0,
     }
