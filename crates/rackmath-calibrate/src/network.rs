@@ -9,7 +9,8 @@ use crate::rows::{Record, Rows, fitted_on, present};
 use crate::table::Table;
 use rackmath_spec::{Catalog, Level, Network, SpecError, System};
 use rackmath_theory::network::{
-    Collective, Exchange, Group, Launch, Phase, Port, all_reduce_time, exchange_time, time,
+    Collective, Exchange, Group, Launch, Phase, Port, all_reduce_time, exchange_rate,
+    exchange_time, time,
 };
 use rackmath_units::{Bytes, BytesPerToken, Seconds, Tokens, float};
 use std::collections::BTreeMap;
@@ -81,6 +82,10 @@ fn collective(file: &'static str, record: &Record) -> Result<Row, String> {
     let source = if record.text("backend") == "rccl-tests" { "rccl".to_owned() } else { source };
     let own = ["sglang", "trtllm", "vllm"].into_iter().find(|engine| source.starts_with(engine));
     let (engine, kernel) = match (source.as_str(), own) {
+        // Timed from Python, call by call.
+        ("rccl", _) if record.text("backend") == "rccl" => {
+            (Some(("library", Launch::Eager)), "library eager".to_owned())
+        }
         ("nccl" | "rccl" | "oneccl", _) => (None, "library".to_owned()),
         (s, Some(engine)) if s.ends_with("eager") => (Some((engine, Launch::Eager)), format!("{engine} eager")),
         (_, Some(engine)) => (Some((engine, Launch::Graph)), format!("{engine} graph")),
@@ -111,10 +116,13 @@ fn exchange(file: &'static str, record: &Record, system: &str, dtype: &str) -> R
     let kernel = kernel(record)?;
     let tokens = Tokens::new(record.amount("tokens_per_gpu")?);
     let payload = payload(record.amount("hidden_size")?, kernel, phase, record.text(dtype));
-    let (top_k, experts) = (record.amount("topk")? as u64, record.amount("num_experts")? as u64);
-    let work = Exchange { phase, tokens, payload, top_k, experts, ranks: 1, ranks_per_node: 1 };
     // A table without ranks counts servers of eight.
     let ranks = record.count("ep_gpus").or(record.count("nodes").map(|n| n * 8));
+    // MORI's documents have 256 experts on 8 ranks, its tuning tables leave them out.
+    let usual = ranks.filter(|_| kernel == "mori").map(|n| 32 * n);
+    let experts = record.count("num_experts").or(usual).ok_or("no number of experts")?;
+    let top_k = record.amount("topk")? as u64;
+    let work = Exchange { phase, tokens, payload, top_k, experts, ranks: 1, ranks_per_node: 1 };
     let (kernel, what) = (kernel.to_owned(), What::Exchange { ranks, work });
     Ok(Row { file, system: record.needed(system)?.into(), operation, kernel, what, measured: record.latency()? })
 }
@@ -123,6 +131,7 @@ fn kernel(record: &Record) -> Result<&'static str, String> {
     let get = |column| record.text(column);
     let (table, backend, comm) = (get("table"), get("backend"), get("comm_backend"));
     Ok(match (table, backend, comm) {
+        ("mori_IntraNode" | "mori_IntraNodeLL", ..) => "mori",
         ("wideep_deepep_ll", ..) => "deepep-ll",
         ("wideep_deepep_normal", ..) => "deepep-normal",
         (_, _, "trtllm_deepep_ll") => "trtllm-deepep-ll",
@@ -140,6 +149,8 @@ fn kernel(record: &Record) -> Result<&'static str, String> {
 fn payload(hidden: f64, kernel: &str, phase: Phase, dtype: &str) -> BytesPerToken {
     let width = match (phase, kernel, dtype) {
         (Phase::Combine, ..) => 2.0,
+        // Two FP4 values count as one element; scales travel apart.
+        (_, "mori", "fp4" | "fp8_e4m3" | "fp8_e4m3_fnuz") => 1.0,
         (_, _, "nvfp4") => 0.5 + 1.0 / 16.0,
         (_, _, "mxfp8") => 1.0 + 1.0 / 32.0,
         (_, _, "fp8") | (_, "deepep-ll" | "deepep-normal", "") => 1.0 + 4.0 / 128.0,
@@ -225,7 +236,7 @@ impl Machines {
                 if exchange.nodes() > 1 && out.is_none() {
                     return Err(format!("{}: no way out of the node", system.chip.id));
                 }
-                let inside = Port { kernel, bandwidth: level.bandwidth.value };
+                let inside = Port { kernel, bandwidth: exchange_rate(level, ranks.min(ranks_per_node)) };
                 Ok(exchange_time(&exchange, &inside, out.as_ref()).total)
             }
         }

@@ -106,3 +106,31 @@ mi300x,quick,all_reduce,quick_int8,8,1048576,30,1
     let machines = Machines::of(&rows.rows, &rackmath_catalog::embedded()).unwrap();
     assert!(machines.predict(&rows.rows[0]).unwrap() > Seconds::ZERO);
 }
+
+/// Rows of amd_tpu/: MORI's tuning tables leave the experts out, RCCL was called from Python in one source and timed alone in another.
+#[test]
+fn rows_of_amd_are_read_with_what_their_tables_leave_out() {
+    let mori = "system,table,backend,comm_backend,phase,comm_dtype,ep_gpus,nodes,hidden_size,topk,num_experts,tokens_per_gpu,latency_us
+mi300x,mori_IntraNode,mori,xgmi,combine,bf16,4,1,7168,8,,64,39.1
+mi300x,mori_IntraNode,mori,xgmi,dispatch,fp4,4,1,3584,8,,64,39.1
+mi355x,mori_AsyncLL,mori,rdma+xgmi,dispatch,bf16,16,2,7168,8,,64,39.1
+";
+    let rows: Vec<_> = crate::rows::parse(mori).unwrap().iter().map(|record| row(FILES[5], record)).collect();
+    let What::Exchange { work, ranks } = &rows[0].as_ref().unwrap().what else { panic!("{rows:?}") };
+    assert_eq!((work.experts, *ranks, work.payload.get()), (128, Some(4), 14336.0));
+    let What::Exchange { work, .. } = &rows[1].as_ref().unwrap().what else { panic!("{rows:?}") };
+    assert_eq!(work.payload.get(), 3584.0);
+    assert!(rows[2].as_ref().unwrap_err().contains("no expert kernel"));
+    let rccl = "system,table,backend,op_name,kernel_source,dtype,num_gpus,message_bytes,latency_us,nodes
+mi300x,rccl,rccl,all_reduce,rccl,half,8,1048576,133,1
+mi300x,rccl,rccl-tests,all_reduce,out_of_place,float,8,1048576,28.39,1
+";
+    let mut all = vec![rows.into_iter().next().unwrap().unwrap()];
+    all.extend(crate::rows::parse(rccl).unwrap().iter().map(|record| row(FILES[3], record).unwrap()));
+    assert_eq!((all[1].kernel.as_str(), all[2].kernel.as_str()), ("library eager", "library"));
+    let machines = Machines::of(&all, &rackmath_catalog::embedded()).unwrap();
+    for row in &all {
+        let distance = machines.distance(row).unwrap();
+        assert!(distance < 0.4, "{row:?}: {distance}");
+    }
+}

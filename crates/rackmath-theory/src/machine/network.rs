@@ -89,6 +89,16 @@ impl<'a> Group<'a> {
     }
 }
 
+/// What a chip sends into a level when each of so many ranks exchanges with all others: a part of a mesh has the links to its own
+/// members only.
+pub fn exchange_rate(level: &Level, ranks: u64) -> ByteRate {
+    match level.topology {
+        Topology::Mesh => level.bandwidth.value * (ranks.clamp(2, level.chips.max(2)) - 1) as f64
+            / (level.chips.max(2) - 1) as f64,
+        _ => level.bandwidth.value,
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CollectiveTime {
     pub latency: Seconds,

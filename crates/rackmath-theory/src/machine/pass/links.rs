@@ -112,7 +112,7 @@ impl<'a> Prep<'a> {
         if out.is_none() && nodes > 1 {
             return None;
         }
-        let port = Port { kernel, bandwidth: level.bandwidth.value };
+        let port = Port { kernel, bandwidth: network::exchange_rate(level, d.ep.min(together)) };
         let one = |phase: Phase, width: f64| {
             let exchange = Exchange {
                 phase,
