@@ -9,8 +9,7 @@ use crate::rows::{Record, Rows, fitted_on, present};
 use crate::table::Table;
 use rackmath_spec::{Catalog, Level, Network, SpecError, System};
 use rackmath_theory::network::{
-    Collective, Exchange, Group, Launch, Phase, Port, all_reduce_time, exchange_rate,
-    exchange_time, time,
+    Collective, Exchange, Group, Launch, Phase, Port, all_reduce_time, exchange_rate, exchange_time, time,
 };
 use rackmath_units::{Bytes, BytesPerToken, Seconds, Tokens, float};
 use std::collections::BTreeMap;

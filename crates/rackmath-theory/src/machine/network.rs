@@ -93,8 +93,9 @@ impl<'a> Group<'a> {
 /// members only.
 pub fn exchange_rate(level: &Level, ranks: u64) -> ByteRate {
     match level.topology {
-        Topology::Mesh => level.bandwidth.value * (ranks.clamp(2, level.chips.max(2)) - 1) as f64
-            / (level.chips.max(2) - 1) as f64,
+        Topology::Mesh => {
+            level.bandwidth.value * (ranks.clamp(2, level.chips.max(2)) - 1) as f64 / (level.chips.max(2) - 1) as f64
+        }
         _ => level.bandwidth.value,
     }
 }
