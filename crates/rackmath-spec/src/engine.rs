@@ -166,6 +166,10 @@ pub struct Schedule {
     /// Steps that prompts wait at most until every attention group has one; 0 where they wait for none.
     #[serde(default, rename = "gather_steps")]
     pub gather: f64,
+    /// Whether pipeline stages work on equal parts of the sequences and of the prompts; a batch that takes all that is ready leaves little to
+    /// the next.
+    #[serde(default)]
+    pub even_stages: bool,
 }
 
 fn one_step() -> f64 {

@@ -260,11 +260,23 @@ impl Cost {
         self.limits[limit as usize] += seconds;
     }
 
-    /// Takes the times of parts from another cost; the difference is put down to links.
+    /// Takes the times of parts from another cost. What is longer is put down to links; what is shorter is taken off what limits
+    /// most first.
     pub(crate) fn with_parts_of(&mut self, other: &Self, parts: &[Part]) {
         for part in parts {
             let more = other.parts[*part as usize] - self.parts[*part as usize];
-            self.add(*part, Limit::Link, more);
+            self.add(*part, Limit::Link, more.max(0.0));
+            self.parts[*part as usize] += more.min(0.0);
+            let mut less = (-more).max(0.0);
+            while less > 0.0 {
+                let most = &mut self.limits[self.binding() as usize];
+                let off = less.min(*most);
+                if off <= 0.0 {
+                    break;
+                }
+                *most -= off;
+                less -= off;
+            }
         }
     }
 
