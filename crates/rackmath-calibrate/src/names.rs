@@ -1,7 +1,7 @@
 //! Names of published tables as words of the catalogue: whole names, by `data/names.toml` or the catalogue's own aliases.
 
 use rackmath_spec::engine::Version;
-use rackmath_spec::{Catalog, Chip, Kind};
+use rackmath_spec::{Catalog, Chip};
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -43,8 +43,7 @@ impl<'a> Names<'a> {
     }
 
     pub fn model(&self, name: &str) -> Option<String> {
-        let own = |bare: &str| self.catalog.holds(Kind::Models, bare);
-        self.cached(true, name, |bare| self.catalog.model(bare).ok().filter(|_| own(bare)).map(|m| m.id.clone()))
+        self.cached(true, name, |bare| self.catalog.model(bare).ok().map(|m| m.id.clone()))
     }
 
     /// The same; a name nobody knows is kept, so that whoever asks for the model is told it.
