@@ -56,7 +56,7 @@ fn a_model_that_was_downloaded_is_read_where_it_lies() {
     // A quantised fork by name alone, with what was read of it; and one that is another model.
     let out = shown("estimate RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16 --on 2xh100 --tp 2");
     assert!(out.contains("was read as Llama 3.1 70B with weights in int4"), "{out}");
-    said(&[("step Qwen/Qwen3-VL-235B-A22B-Instruct", "without \"vl\"")]);
+    said(&[("step Qwen/Qwen3-Omni-30B-A3B-Instruct", "without \"omni\"")]);
 }
 
 #[test]
