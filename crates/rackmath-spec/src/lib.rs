@@ -22,6 +22,7 @@ mod gguf;
 mod kernel_gemm;
 mod kernel_moe;
 mod kernel_small;
+pub mod launch;
 pub mod layout;
 pub mod lengths;
 pub mod measurement;

@@ -41,6 +41,8 @@ pub struct Load {
 pub struct Held {
     /// Weights by part, in the order of [`Part::ALL`].
     pub weights: [f64; Part::ALL.len()],
+    /// Weights beside the model's own.
+    pub side: f64,
     pub kv: f64,
     pub activations: f64,
     pub buffers: f64,
@@ -57,7 +59,7 @@ impl Held {
     }
 
     pub fn total(&self) -> Bytes {
-        self.all_weights() + Bytes::b(self.kv + self.activations + self.buffers + self.reserve)
+        self.all_weights() + Bytes::b(self.side + self.kv + self.activations + self.buffers + self.reserve)
     }
 }
 
@@ -122,7 +124,7 @@ fn fit(stages: &[Stage], capacity: Bytes) -> Fit {
         return Fit::Fits { spare: capacity.less(total) };
     }
     let room = capacity.get() - fullest.held.reserve;
-    let (weights_alone, kv_alone) = (fullest.held.all_weights().get() > room, fullest.held.kv > room);
+    let (weights_alone, kv_alone) = (fullest.held.all_weights().get() + fullest.held.side > room, fullest.held.kv > room);
     Fit::TooLarge { missing: total.less(capacity), stage: fullest.index, weights_alone, kv_alone }
 }
 
@@ -304,6 +306,7 @@ fn work_space(held: &mut Held, on: &Deployment, load: &Load, shape: &Shape) {
         None if d.tp > 1 => tokens * hidden * 2.0,
         None => 0.0,
     };
+    held.side = on.side.get();
     held.reserve = reserve(on, load);
 }
 
@@ -312,7 +315,7 @@ fn place_lump(on: &Deployment, load: &Load) -> Vec<Stage> {
     let (count, cache) = (count::count(&on.model), kv::cache(&on.model, on.kv));
     let all = on.layout.chips() as f64;
     let kv = load.batch * cache.stored(load.context).get() / all;
-    let mut held = Held { kv, reserve: reserve(on, load), ..Held::default() };
+    let mut held = Held { kv, side: on.side.get(), reserve: reserve(on, load), ..Held::default() };
     held.weights[Part::Dense as usize] = count.stored_bytes(&on.formats).get() / all;
     let flop = Flop::flop(2.0 * count.multiplied().get() * load.batch / all);
     let (layers, chips, sent) = ((0, 0), on.layout.stage_chips(), Sent::default());

@@ -10,7 +10,7 @@ use crate::steady::{Load as Loaded, Requests, Server, Steady, steady};
 use rackmath_spec::engine::{Admission, Engine, Groups, Overhead};
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, SpecError, System};
-use rackmath_units::{Seconds, Tokens};
+use rackmath_units::{Bytes, Seconds, Tokens};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Deployment {
     pub links: Links,
     pub layout: Layout,
     pub engine: Arc<Engine>,
+    /// Weights that every chip holds beside the model's: adapters, a tower for pictures, a model that drafts.
+    pub side: Bytes,
 }
 
 /// The measured constants of a machine's networks, where their kind is known.
@@ -53,7 +55,7 @@ impl Deployment {
     pub fn of(catalog: &Catalog, model: Arc<Model>, system: Arc<System>, engine: Arc<Engine>) -> Self {
         let (formats, links) = (model.formats(), Links::of(catalog, &system));
         let kv = usual_cache(&model, formats, &engine);
-        Self { formats, kv, links, layout: Layout::single(), model, system, engine }
+        Self { formats, kv, links, layout: Layout::single(), side: Bytes::ZERO, model, system, engine }
     }
 
     /// Attention groups, each with sequences of its own.

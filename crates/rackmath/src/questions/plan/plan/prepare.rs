@@ -259,6 +259,7 @@ pub(super) fn standings(catalog: &Catalog, ask: &Ask, r: &Request) -> Result<Vec
                         links: machine.links.clone(),
                         layout: Layout::single(),
                         engine: engine.clone(),
+                        side: Bytes::ZERO,
                     };
                     let asked = Asked::by(Some(word));
                     let mut standing = support::stand(catalog, &on, asked, version)?;
@@ -301,6 +302,7 @@ fn item(
         links: machine.links.clone(),
         layout,
         engine: kind.engine.clone(),
+        side: Bytes::ZERO,
     };
     let own = on.engine.schedule.chunk;
     let chunks: Vec<f64> = if ask.chunks.is_empty() { vec![own] } else { ask.chunks.clone() };
