@@ -124,7 +124,8 @@ fn fit(stages: &[Stage], capacity: Bytes) -> Fit {
         return Fit::Fits { spare: capacity.less(total) };
     }
     let room = capacity.get() - fullest.held.reserve;
-    let (weights_alone, kv_alone) = (fullest.held.all_weights().get() + fullest.held.side > room, fullest.held.kv > room);
+    let (weights_alone, kv_alone) =
+        (fullest.held.all_weights().get() + fullest.held.side > room, fullest.held.kv > room);
     Fit::TooLarge { missing: total.less(capacity), stage: fullest.index, weights_alone, kv_alone }
 }
 
