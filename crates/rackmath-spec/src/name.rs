@@ -76,6 +76,10 @@ impl Reading {
 
 /// Reads a name that is no model's own, given each model's id with one of its names.
 pub(crate) fn read<'a>(name: &str, models: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Reading, SpecError> {
+    if name.trim().is_empty() {
+        let hint = "expected a name such as llama-3.1-8b, a Hugging Face id, or the path of a config.json";
+        return Err(SpecError::said("no model is named").hint(hint));
+    }
     let all: Vec<(&str, &str)> = models.collect();
     let asked = cut(name);
     let mut best: Option<(Left, &str)> = None;
@@ -310,7 +314,8 @@ mod tests {
             let error = told(name).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("config.json"), "{error}");
         }
-        assert!(told("meta-llama/Llama-3.2-11B-Vision").is_err() && told("llama").is_err() && told("").is_err());
+        assert!(told("meta-llama/Llama-3.2-11B-Vision").is_err() && told("llama").is_err());
+        assert!(told(" ").unwrap_err().to_string().starts_with("no model is named; expected a name such as"));
     }
 
     proptest::proptest! {
