@@ -9,7 +9,7 @@ use rackmath::{estimate, step};
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
-/// What is counted: its name, most instructions (a fifth above what was counted when this was written), few and many rounds.
+/// What is counted: its name, most instructions (a little above what was counted when they were last looked at), few and many rounds.
 const COUNTED: [(&str, f64, u64, u64); 4] = [
     ("one estimate of a prepared space", 690.0, 200_000, 1_200_000),
     ("a step, the catalogue warm", 114_000.0, 20, 220),
