@@ -317,3 +317,56 @@ impl Cost {
         (Seconds::s(self.compute), Seconds::s(self.memory))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 5 s of products (3 s of arithmetic, 2 s of memory), 4 s of attention from memory, 1 s of small kernels.
+    fn step() -> Cost {
+        let mut cost = Cost::default();
+        cost.add(Part::Products, Limit::Compute, 3.0);
+        cost.add(Part::Products, Limit::Memory, 2.0);
+        cost.add(Part::Attention, Limit::Memory, 4.0);
+        cost.add(Part::Small, Limit::Latency, 1.0);
+        cost
+    }
+
+    #[test]
+    fn a_part_that_takes_longer_elsewhere_waits_for_links_and_one_that_is_shorter_relieves_what_binds() {
+        let of = |part, seconds| Cost::of(part, Limit::Compute, Seconds::s(seconds));
+        let mut longer = step();
+        longer.with_parts_of(&of(Part::Attention, 7.0), &[Part::Attention]);
+        assert_eq!(longer.limits, [3.0, 6.0, 1.0, 3.0, 0.0]);
+        // Without its 5 s of products the step has 5 s left: the 6 s of memory give 5 s.
+        let mut shorter = step();
+        shorter.with_parts_of(&Cost::default(), &[Part::Products]);
+        assert_eq!((shorter.time(), &shorter.limits[..]), (Seconds::s(5.0), &[3.0, 1.0, 1.0, 0.0, 0.0][..]));
+        // 9.5 s taken off: 6 of memory, then 3 of arithmetic, then half of the floors; nothing falls below none.
+        let mut least = step();
+        least.with_parts_of(&of(Part::Small, 0.5), &[Part::Products, Part::Attention, Part::Small]);
+        assert_eq!((least.time(), &least.limits[..]), (Seconds::s(0.5), &[0.0, 0.0, 0.5, 0.0, 0.0][..]));
+    }
+
+    const SECONDS: [std::ops::Range<f64>; 4] = [0.0..10.0, 0.0..10.0, 0.0..10.0, 0.0..10.0];
+
+    proptest::proptest! {
+        #[test]
+        fn limits_and_parts_keep_one_sum_and_none_is_below_none(from in SECONDS, to in SECONDS) {
+            let parts = [Part::Products, Part::Attention, Part::Small, Part::Network];
+            let cost = |seconds: [f64; 4]| {
+                let mut cost = Cost::default();
+                for (n, part) in parts.into_iter().enumerate() {
+                    cost.add(part, Limit::ALL[n], seconds[n]);
+                }
+                cost
+            };
+            let (mut mine, other) = (cost(from), cost(to));
+            mine.with_parts_of(&other, &parts);
+            let sum = |of: &[f64]| of.iter().sum::<f64>();
+            proptest::prop_assert!((sum(&mine.parts) - sum(&other.parts)).abs() < 1e-9);
+            proptest::prop_assert!((sum(&mine.limits) - sum(&mine.parts)).abs() < 1e-9);
+            proptest::prop_assert!(mine.limits.iter().chain(&mine.parts).all(|s| *s >= -1e-12));
+        }
+    }
+}
