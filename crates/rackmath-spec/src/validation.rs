@@ -17,8 +17,11 @@
 //! What the rows of a file share stands once under `common` and a row may override it.
 //! `batch` counts sequences over the whole system, `concurrency` likewise. `context` is what is cached when a step begins.
 
+mod asked;
+mod lines;
 mod measured;
 
+pub use asked::Asked;
 pub use measured::Measured;
 
 use crate::file::noun::{text, text_or_none};
@@ -26,9 +29,10 @@ use crate::file::parse_toml;
 use crate::layout::Degrees;
 use crate::measurement::Measurement;
 use crate::{Dtype, Layout, SpecError};
+use lines::{hit, load, requests};
 use rackmath_units::Fraction;
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use strum::{Display, IntoStaticStr, VariantArray};
 
@@ -42,6 +46,8 @@ pub struct Table {
     pub kernels: Vec<KernelRow>,
     pub runs: Vec<Run>,
     pub host: Vec<HostRow>,
+    /// Figures that other questions answer.
+    pub asked: Vec<Asked>,
     /// What is assumed when its runs are replayed.
     pub replay: String,
 }
@@ -483,6 +489,8 @@ struct File {
     #[serde(default)]
     host: Vec<toml::Table>,
     #[serde(default)]
+    asked: Vec<toml::Table>,
+    #[serde(default)]
     replay: String,
 }
 
@@ -549,8 +557,10 @@ pub fn read(id: &str, text: &str) -> Result<Table, SpecError> {
         Ok(row)
     });
     let host = host.collect::<Result<_, SpecError>>()?;
+    let asked = raw.asked.into_iter().enumerate().map(|(i, own)| asked::read(&file, i, &raw.common, own));
+    let asked = asked.collect::<Result<_, SpecError>>()?;
     let measured = raw.measured.map_or(Ok(Vec::new()), |measured| measured.read(&file, &raw.source))?;
-    Ok(Table { id: id.to_owned(), source: raw.source, rows, measured, kernels, runs, host, replay: raw.replay })
+    Ok(Table { id: id.to_owned(), source: raw.source, rows, measured, kernels, runs, host, asked, replay: raw.replay })
 }
 
 /// A row of a file, counted from 1, for error messages.
@@ -639,60 +649,4 @@ fn check(place: &Place, row: &Row) -> Result<(), SpecError> {
             Err(place.wrong(&fields.replace('|', " or "), "nothing", expected))
         }
     }
-}
-
-/// Requests, one a line: sent, input, output, TTFT, TPOT, E2E (or -), then segments, with their tokens where first met, or none.
-fn requests<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Sent>, D::Error> {
-    let mut known = BTreeMap::new();
-    let mut one = |line: &str| {
-        let mut words = line.split(' ');
-        let mut time = || words.next()?.parse::<f64>().ok().filter(|x| *x >= 0.0 && x.is_finite());
-        let at = time()?;
-        let mut count = || words.next()?.parse::<u32>().ok().filter(|n| *n > 0);
-        let (input, output) = (count()?, count()?);
-        let mut time = || match words.next()? {
-            "-" => Some(None),
-            word => word.parse::<f64>().ok().filter(|x| *x > 0.0 && x.is_finite()).map(Some),
-        };
-        let (ttft, tpot, e2e) = (time()?, time()?, time()?);
-        let mut segments = Vec::new();
-        for word in words {
-            let (number, tokens) = word.split_once(':').map_or((word, None), |(number, tokens)| (number, Some(tokens)));
-            let number: u64 = number.parse().ok()?;
-            if let Some(tokens) = tokens {
-                known.insert(number, tokens.parse::<u32>().ok()?);
-            }
-            segments.push((number, *known.get(&number)?));
-        }
-        let whole = segments.iter().map(|(_, tokens)| u64::from(*tokens)).sum::<u64>() == u64::from(input);
-        (whole || segments.is_empty()).then_some(Sent { at, input, output, ttft, tpot, e2e, segments })
-    };
-    let lines = String::deserialize(d)?;
-    let read = lines.lines().filter(|line| !line.is_empty()).enumerate().map(|(i, line)| {
-        let expected = "sent, input, output, TTFT, TPOT, E2E and segments that make up the input";
-        one(line).ok_or_else(|| D::Error::custom(format!("line {}: {line}; expected {expected}", i + 1)))
-    });
-    read.collect()
-}
-
-fn load<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Load>, D::Error> {
-    #[derive(Deserialize)]
-    struct Loads {
-        concurrency: Option<u64>,
-        rate_per_s: Option<f64>,
-        batch: Option<u64>,
-    }
-    let all = Loads::deserialize(d)?;
-    let each = [all.concurrency.map(Load::Concurrency), all.rate_per_s.map(Load::RatePerS), all.batch.map(Load::Batch)];
-    let mut given = each.into_iter().flatten();
-    match (given.next(), given.next()) {
-        (load, None) => Ok(load),
-        _ => Err(D::Error::custom("several of concurrency, rate_per_s and batch; expected at most one of the three")),
-    }
-}
-
-fn hit<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Fraction>, D::Error> {
-    let share = f64::deserialize(d)?;
-    let wrong = || D::Error::custom(format!("{share}; expected a share from 0 to 1"));
-    Fraction::checked(share).map(Some).ok_or_else(wrong)
 }

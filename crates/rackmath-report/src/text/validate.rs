@@ -140,7 +140,7 @@ fn stratum(out: &mut Page, s: &StratumCard) {
     let line = format!("  {name:<26}{:>5}{median}{:>7.3}{:>+8.3}{rank:>6}{share:>7}", s.n, s.p90, s.bias);
     let baselines = [(s.roofline_median, s.roofline_p90), (s.constant_median, s.constant_p90)];
     let baselines = baselines.map(|(median, p90)| format!("{median:>8.3}{p90:>7.3}")).concat();
-    out.line(line + &only(out.style.width >= WIDE, baselines));
+    out.line(line + &only(out.style.width >= WIDE && s.roofline_p90 > 0.0, baselines));
 }
 
 fn rows(out: &mut Page, rows: &[RowCard]) {

@@ -14,6 +14,7 @@
 //! The rank correlation is Spearman's, ties sharing their mean rank. A row that cannot be predicted is listed with its
 //! reason. Source: ours; Spearman 1904.
 
+mod asked;
 mod cards;
 mod convert;
 pub mod coverage;
@@ -43,12 +44,12 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     ids.retain(|id| id != SIMULATE);
     let mut tables = ids.iter().map(|id| catalog.validation(id)).collect::<Result<Vec<_>, Error>>()?;
     // A table of runs alone has no row of its own.
-    tables.retain(|table| !(table.rows.is_empty() && table.measured.is_empty() && table.kernels.is_empty()));
+    tables.retain(|table| !(table.rows.is_empty() && table.measured.is_empty() && table.kernels.is_empty() && table.asked.is_empty()));
     let wanted = request.tables.iter().any(|id| id == SIMULATE);
     let simulate = if wanted { Some(replay::simulated(catalog, &effort)?) } else { None };
     let mut bench = Bench::new(catalog.clone())?;
     let sources =
-        tables.iter().map(|table| source(catalog, &mut bench, table, cancel)).collect::<Result<Vec<_>, _>>()?;
+        tables.iter().map(|table| source(catalog, &mut bench, table, &effort)).collect::<Result<Vec<_>, _>>()?;
     let total = total(&sources);
     // Whether intervals hold is a question about all tables.
     let coverage = if request.tables.is_empty() {
@@ -89,7 +90,8 @@ impl Scored {
     }
 }
 
-fn source(catalog: &Catalog, bench: &mut Bench, table: &Table, cancel: &Cancel) -> Result<SourceCard, Error> {
+fn source(catalog: &Catalog, bench: &mut Bench, table: &Table, effort: &Effort) -> Result<SourceCard, Error> {
+    let cancel = &effort.cancel;
     let mut scored = Scored::default();
     for (i, row) in table.rows.iter().enumerate() {
         cancel.check()?;
@@ -112,6 +114,10 @@ fn source(catalog: &Catalog, bench: &mut Bench, table: &Table, cancel: &Cancel) 
             RowCard { what: kernels::what(row), metric: metric.into(), ..card }
         });
         scored.add(format!("kernel {}", i + 1), card);
+    }
+    for (i, row) in table.asked.iter().enumerate() {
+        cancel.check()?;
+        scored.add(format!("asked {}", i + 1), asked::predicted(catalog, row, effort));
     }
     let mut notes: Vec<Remark> = Vec::new();
     for note in scored.rows.iter().flat_map(|row| &row.assumed) {

@@ -193,7 +193,7 @@ pub struct StratumCard {
     pub spearman: Option<f64>,
     /// Share of rows inside their 80 % interval; absent where no interval is given.
     pub coverage: Option<f64>,
-    /// Median of the data-sheet roofline.
+    /// Median of the data-sheet roofline; 0, like the three below, where no row has one.
     pub roofline_median: f64,
     /// Its 90th percentile.
     pub roofline_p90: f64,
@@ -226,7 +226,7 @@ pub struct RowCard {
     pub high: Option<f64>,
     /// Whether the measured figure lies in it.
     pub inside: Option<bool>,
-    /// The data-sheet roofline.
+    /// The data-sheet roofline; 0 where the figure has none.
     pub roofline: f64,
     /// What was assumed to ask.
     pub assumed: Vec<Remark>,

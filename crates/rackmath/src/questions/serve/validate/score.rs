@@ -22,7 +22,8 @@ fn by_metric(rows: &[RowCard]) -> Vec<(&str, Vec<&RowCard>)> {
 
 /// All rows of some sources; the one factor is still chosen for each source and metric.
 pub fn total(sources: &[SourceCard]) -> Option<StratumCard> {
-    let rows: Vec<&RowCard> = sources.iter().flat_map(|s| &s.rows).collect();
+    // Figures of other questions have no roofline, and speak of other things.
+    let rows: Vec<&RowCard> = sources.iter().flat_map(|s| &s.rows).filter(|r| r.roofline > 0.0).collect();
     let mut all = stratum("all", &rows)?;
     let metrics = sources.iter().flat_map(|source| by_metric(&source.rows));
     let constant: Vec<f64> = metrics.flat_map(|(_, rows)| scaled_roofline(&rows)).collect();
@@ -35,7 +36,8 @@ pub fn total(sources: &[SourceCard]) -> Option<StratumCard> {
 fn stratum(metric: &str, rows: &[&RowCard]) -> Option<StratumCard> {
     let signed: Vec<f64> = rows.iter().map(|r| r.error).collect();
     let distances: Vec<f64> = signed.iter().map(|e| e.abs()).collect();
-    let roofline: Vec<f64> = rows.iter().map(|r| float::ln(r.roofline / r.measured).abs()).collect();
+    let with = rows.iter().filter(|r| r.roofline > 0.0);
+    let roofline: Vec<f64> = with.map(|r| float::ln(r.roofline / r.measured).abs()).collect();
     let constant = scaled_roofline(rows);
     let judged: Vec<bool> = rows.iter().filter_map(|r| r.inside).collect();
     let inside = judged.iter().filter(|inside| **inside).count() as f64;
@@ -49,16 +51,16 @@ fn stratum(metric: &str, rows: &[&RowCard]) -> Option<StratumCard> {
         bias: median(&signed)?,
         spearman: spearman(&predicted, &measured),
         coverage: (!judged.is_empty()).then(|| inside / judged.len() as f64),
-        roofline_median: median(&roofline)?,
-        roofline_p90: quantile(&roofline, 0.9)?,
-        constant_median: median(&constant)?,
-        constant_p90: quantile(&constant, 0.9)?,
+        roofline_median: median(&roofline).unwrap_or_default(),
+        roofline_p90: quantile(&roofline, 0.9).unwrap_or_default(),
+        constant_median: median(&constant).unwrap_or_default(),
+        constant_p90: quantile(&constant, 0.9).unwrap_or_default(),
     })
 }
 
 /// Distances of the roofline times the factor that takes its bias away.
 fn scaled_roofline(rows: &[&RowCard]) -> Vec<f64> {
-    let logs: Vec<f64> = rows.iter().map(|r| float::ln(r.measured / r.roofline)).collect();
+    let logs: Vec<f64> = rows.iter().filter(|r| r.roofline > 0.0).map(|r| float::ln(r.measured / r.roofline)).collect();
     let factor = median(&logs).unwrap_or(0.0);
     logs.iter().map(|log| (factor - log).abs()).collect()
 }
