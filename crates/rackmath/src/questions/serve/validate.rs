@@ -44,7 +44,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     ids.retain(|id| id != SIMULATE);
     let mut tables = ids.iter().map(|id| catalog.validation(id)).collect::<Result<Vec<_>, Error>>()?;
     // A table of runs alone has no row of its own.
-    tables.retain(|table| !(table.rows.is_empty() && table.measured.is_empty() && table.kernels.is_empty() && table.asked.is_empty()));
+    tables.retain(|table| {
+        !(table.rows.is_empty() && table.measured.is_empty() && table.kernels.is_empty() && table.asked.is_empty())
+    });
     let wanted = request.tables.iter().any(|id| id == SIMULATE);
     let simulate = if wanted { Some(replay::simulated(catalog, &effort)?) } else { None };
     let mut bench = Bench::new(catalog.clone())?;
