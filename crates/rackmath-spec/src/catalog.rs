@@ -343,8 +343,9 @@ impl Catalog {
         };
         let engine = self.get::<Engine>(word)?;
         let Some(version) = version else { return Ok((engine, None)) };
-        let known = |engine: Arc<Engine>| {
+        let known = |mut engine: Arc<Engine>| {
             let beyond = Some(version).filter(|version| !engine.knows(*version));
+            Arc::make_mut(&mut engine).version = Some(version);
             (engine, beyond)
         };
         if engine.covers(version) {
@@ -356,6 +357,7 @@ impl Catalog {
                 return Ok(known(other));
             }
         }
+        let (engine, _) = known(engine);
         Ok((engine, Some(version)))
     }
 

@@ -44,6 +44,8 @@ pub struct Memory {
     pub capacity: Cited<Bytes>,
     /// Bytes the driver reports, where known: sheets that write GB often mean GiB.
     pub usable: Option<Cited<Bytes>>,
+    /// Bytes a program finds when it asks for the total, where known: the driver keeps some for itself.
+    pub seen: Option<Cited<Bytes>>,
     pub bandwidth: Cited<ByteRate>,
 }
 
@@ -193,6 +195,25 @@ impl Memory {
     /// Bytes a program can have: what the driver reports, else the sheet's figure.
     pub fn size(&self) -> Bytes {
         self.usable.as_ref().map_or(self.capacity.value, |usable| usable.value)
+    }
+}
+
+impl Memory {
+    /// Share of a driver's figure that programs find, where only that figure is known: the median of the chips that have both.
+    const SEEN: f64 = 0.9935;
+    /// Share of a sheet's figure that programs find, its GB read as GiB: the median of the chips without a driver's figure.
+    const SEEN_OF_SHEET: f64 = 0.98;
+
+    /// Bytes a program finds when it asks for the total.
+    pub fn seen(&self) -> Bytes {
+        if let Some(seen) = &self.seen {
+            return seen.value;
+        }
+        match &self.usable {
+            Some(usable) => usable.value * Self::SEEN,
+            // Sheets count in GB and mean GiB.
+            None => Bytes::gib(self.capacity.value.as_gb()) * Self::SEEN_OF_SHEET,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! carry over to both; what the equations do with them stands in the theory crate's `pass` and `serving` chapters.
 
 use crate::file::noun::{ms, noun, part, seconds, text_or_none, us, within};
+use crate::memory::MemoryRule;
 use crate::{Chip, Dtype, MoeFormat, Residual, SpecError};
 use rackmath_units::{Fraction, Seconds};
 use serde::{Deserialize, Deserializer};
@@ -47,6 +48,12 @@ pub struct Engine {
     #[serde(default)]
     pub on: Vec<Elsewhere>,
     pub assumed: Assumed,
+    /// How it counts a chip's memory, from the oldest version to the newest; empty where nothing is known.
+    #[serde(default)]
+    pub memory: Vec<MemoryRule>,
+    /// The version that was asked for, where one was.
+    #[serde(skip)]
+    pub version: Option<Version>,
     #[serde(default)]
     pub notes: Vec<String>,
     pub source: String,
@@ -520,6 +527,14 @@ impl Engine {
     /// Whether it speaks for a version: one of its own, and not newer than any that was looked at.
     pub fn knows(&self, version: Version) -> bool {
         self.covers(version) && self.newest.is_none_or(|newest| !version.is_after(newest))
+    }
+
+    /// How a version counts memory: the newest rule that is not newer than it, the last where no version is said.
+    pub fn memory_rule(&self, version: Option<Version>) -> Option<&MemoryRule> {
+        let old = |rule: &&MemoryRule| {
+            version.is_none_or(|version| rule.from.is_none_or(|from| version >= from && !from.is_after(version)))
+        };
+        self.memory.iter().rev().find(old).or_else(|| self.memory.first())
     }
 
     /// The expert kernel for a generation and format, with several attention groups or one, and whether it is one call.

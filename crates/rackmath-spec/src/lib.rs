@@ -26,6 +26,7 @@ pub mod launch;
 pub mod layout;
 pub mod lengths;
 pub mod measurement;
+pub mod memory;
 pub mod model;
 pub mod name;
 mod network;

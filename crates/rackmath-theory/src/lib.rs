@@ -3,7 +3,7 @@
 //! In reading order: [`count`] (parameters, bytes and FLOP of each part), [`kv`] (what the cache stores and what a step
 //! reads), [`roofline`] (two resources and the ridge between them), [`board`] (the lecture's closed forms and their exact
 //! kinks), [`station`] (trains that leave on time), [`sparsity`] (what experts buy), [`experts`] (experts on chips),
-//! [`layout`] (which cuts are allowed), [`placement`] (what each chip holds and sends), [`network`] (collectives),
+//! [`layout`] (which cuts are allowed), [`placement`] (what each chip holds and sends), [`budget`] (the memory an engine finds and takes), [`pages`] (the cache in pages), [`network`] (collectives),
 //! [`pipeline`] (schedules slot by slot), [`operator`] (one kernel on a real chip), [`timer`] (the one seam: how long is a pass), [`pass`] (a whole pass of an engine),
 //! [`steady`] (what users see of it), [`power`] (what chips draw meanwhile), [`lengths`] (when requests differ), [`traffic`] (what a trace says), [`plan`] (which deployment is best), [`cost`] (dollars and joules per token), [`fleet`] (from traffic to machines),
 //! [`price`] (what a provider charges), [`reuse`] (when a prefix is wanted again), [`lifetime`] (hold or recompute),
@@ -27,7 +27,7 @@ pub mod train;
 // A chapter's pages are known by their own names.
 pub use board::{experts, roofline, sparsity, station};
 pub use count::{curve, kv};
-pub use machine::{layout, network, operator, pass, pipeline, placement, timer};
+pub use machine::{budget, layout, network, operator, pages, pass, pipeline, placement, timer};
 pub use money::{cost, crossover, deduce, fastmode, fleet, lifetime, price, reuse};
 pub use serve::{chunk, deployment, lengths, measured, pools, power, steady, traffic};
 pub use train::{forensics, goodput, lifecycle, reversible, scaling};

@@ -223,20 +223,30 @@ fn compressed(all: &mut Cache, a: &Compressed, dtype: Dtype, layers: u64) {
     }
 }
 
+/// Values of a state, and channels of the convolution before it with the taps that look back.
+fn state_of(a: &Linear) -> (u64, u64, u64) {
+    match *a {
+        Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, conv } => {
+            (v_heads * k_dim * v_dim, 2 * k_heads * k_dim + v_heads * v_dim, conv - 1)
+        }
+        Linear::Kda { heads, dim, conv, .. } => (heads * dim * dim, 3 * heads * dim, conv - 1),
+        Linear::Mamba1 { inner, state, conv, .. } => (inner * state, inner, conv - 1),
+        Linear::Mamba2 { heads, dim, groups, state, conv, .. } => {
+            (heads * dim * state, heads * dim + 2 * groups * state, conv - 1)
+        }
+        Linear::Lightning { heads, dim } => (heads * dim * dim, 0, 0),
+    }
+}
+
+/// Bytes of a state: 32-bit values, and 16-bit windows that are as much longer as tokens are drafted.
+pub(crate) fn state(a: &Linear, drafts: u64) -> f64 {
+    let (state, channels, taps) = state_of(a);
+    (4 * state + 2 * channels * (taps + drafts)) as f64
+}
+
 fn linear(all: &mut Cache, a: &Linear, layers: u64) {
     let n = layers as f64;
-    let (state, window) = match *a {
-        Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, conv } => {
-            (v_heads * k_dim * v_dim, (2 * k_heads * k_dim + v_heads * v_dim) * (conv - 1))
-        }
-        Linear::Kda { heads, dim, conv, .. } => (heads * dim * dim, 3 * heads * dim * (conv - 1)),
-        Linear::Mamba1 { inner, state, conv, .. } => (inner * state, inner * (conv - 1)),
-        Linear::Mamba2 { heads, dim, groups, state, conv, .. } => {
-            (heads * dim * state, (heads * dim + 2 * groups * state) * (conv - 1))
-        }
-        Linear::Lightning { heads, dim } => (heads * dim * dim, 0),
-    };
-    let bytes = (4 * state + 2 * window) as f64;
+    let (bytes, state) = (self::state(a, 0), state_of(a).0);
     // Three multiply-adds per state element: decay and look-up of the key, update, read-out.
     let flop = 6.0 * state as f64 * n;
     all.stored.add_fixed(bytes * n);

@@ -138,7 +138,7 @@ pub fn shards(cut: Cut, d: &Degrees) -> u64 {
     }
 }
 
-fn bytes_here(tensor: &Tensor, formats: Formats, d: &Degrees) -> f64 {
+pub(crate) fn bytes_here(tensor: &Tensor, formats: Formats, d: &Degrees) -> f64 {
     let width = tensor.part.dtype(&formats).width();
     let all = (width * Params::new(tensor.params() as f64)).get();
     let copies = if tensor.cut == Cut::Experts { 1.0 + d.redundant as f64 / tensor.copies.max(1) as f64 } else { 1.0 };
@@ -221,18 +221,39 @@ fn place_layers(on: &Deployment, load: &Load, shape: &Shape) -> Vec<Stage> {
     stages
 }
 
+/// Weights of a chip of one stage, which has so many layers from a first one on.
+pub(crate) fn stage_weights(on: &Deployment, shape: &Shape, index: u64, (from, n): (u64, u64)) -> f64 {
+    let d = on.layout.degrees();
+    let (mut first, mut all) = (0, 0.0);
+    for run in &shape.runs {
+        let here = (first + run.n).min(from + n).saturating_sub(first.max(from));
+        first += run.n;
+        if here > 0 {
+            let one: f64 = block_tensors(shape, &run.block).iter().map(|t| bytes_here(t, on.formats, &d)).sum();
+            all += one * here as f64;
+        }
+    }
+    let outer = outer_tensors(shape);
+    all + outer.iter().filter(|t| stands_on(t, shape, index, d.pp)).map(|t| bytes_here(t, on.formats, &d)).sum::<f64>()
+}
+
+/// Whether what is outside the layers stands on a stage.
+fn stands_on(tensor: &Tensor, shape: &Shape, index: u64, stages: u64) -> bool {
+    let last = index + 1 == stages;
+    match tensor.part {
+        Part::Embedding => index == 0 || (last && shape.tied),
+        Part::Head => last,
+        _ if tensor.usage == Use::Lookup => index == 0,
+        _ => last,
+    }
+}
+
 /// Embedding on the first stage; head, final norms and side modules on the last; a tied embedding on both.
 fn edges(held: &mut Held, flop: &mut f64, on: &Deployment, load: &Load, shape: &Shape, index: u64) {
     let d = &on.layout.degrees();
     let last = index + 1 == d.pp;
     for tensor in outer_tensors(shape) {
-        let here = match tensor.part {
-            Part::Embedding => index == 0 || (last && shape.tied),
-            Part::Head => last,
-            _ if tensor.usage == Use::Lookup => index == 0,
-            _ => last,
-        };
-        if here {
+        if stands_on(&tensor, shape, index, d.pp) {
             held.weights[tensor.part as usize] += bytes_here(&tensor, on.formats, d);
             if last {
                 *flop += flop_here(&tensor, on, load, d);

@@ -1,0 +1,122 @@
+//! How an engine counts the memory of a chip when it starts, by version, as data.
+//!
+//! Engines measure most of this with a dry run before they take the rest for their cache. What such a run finds is said here in
+//! bytes for each thing that causes it, so that it carries over to models and chips nobody started. What the equations do with it
+//! stands in the theory crate's `budget` page.
+
+use crate::engine::Version;
+use crate::file::noun::{share, text_or_none};
+use rackmath_units::Fraction;
+use serde::Deserialize;
+
+/// The rules of some versions of an engine.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryRule {
+    /// The first version they hold for; those before when absent.
+    #[serde(default, deserialize_with = "text_or_none")]
+    pub from: Option<Version>,
+    pub way: Way,
+    /// The share an engine takes unless told, of what its way says.
+    #[serde(deserialize_with = "share")]
+    pub utilisation: Fraction,
+    /// Bytes that choosing the next token takes for each sequence and word of the vocabulary.
+    #[serde(default)]
+    pub sampler_bytes: f64,
+    /// Bytes that a pass takes for each of its tokens and value of the hidden width, and of the networks' inner width.
+    #[serde(default)]
+    pub hidden_bytes: f64,
+    #[serde(default)]
+    pub inner_bytes: f64,
+    /// What a pass takes besides, whatever its size.
+    #[serde(default)]
+    pub pass_gib: f64,
+    /// Whether the buffers of experts stay when a pass is over, so that the sampler's come on top.
+    #[serde(default)]
+    pub keeps_expert_buffers: bool,
+    /// What is taken outside the allocator on one chip, and where ranks reduce together.
+    #[serde(default)]
+    pub outside_gib: f64,
+    #[serde(default)]
+    pub outside_tp_gib: f64,
+    /// What the driver's context holds before anything is loaded, and what the links of several ranks add.
+    #[serde(default)]
+    pub context_gib: f64,
+    #[serde(default)]
+    pub context_ranks_gib: f64,
+    #[serde(default)]
+    pub graphs: Graphs,
+    /// Tokens of a pass and sequences at once unless told: the first that fits the chip.
+    #[serde(default)]
+    pub usual: Vec<Usual>,
+    /// Whether layers with a window are kept apart and give back what they no longer see.
+    #[serde(default)]
+    pub windows: bool,
+    /// Groups are as large as the commonest kind of layer where that is less than so many times the rarest.
+    #[serde(default = "one_and_a_half")]
+    pub pad_share: f64,
+    /// Whether the tokens it prints are those of as many longest requests as fit, and not those of its blocks.
+    #[serde(default)]
+    pub prints_requests: bool,
+    /// Tokens to a block of a cache of one kind that a kernel wants a multiple of, where states share its pages.
+    #[serde(default = "sixteen")]
+    pub align_tokens: u64,
+    /// Tokens that a dry run takes where prompts are not cut, at least.
+    #[serde(default)]
+    pub whole_prompts: bool,
+    pub source: String,
+}
+
+fn one_and_a_half() -> f64 {
+    1.5
+}
+
+fn sixteen() -> u64 {
+    16
+}
+
+/// Whose formula it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// A share of the chip; weights, a dry run and what else was taken come off it, the rest is cache (vLLM).
+    Share,
+    /// What is free once weights are loaded, less a share of what was free before (SGLang).
+    Rest,
+    /// A share of what is free when all else is there (TensorRT-LLM).
+    Free,
+    /// Nothing is reserved: buffers are as large as what was asked for (llama.cpp).
+    Asked,
+}
+
+/// Captured graphs: what they take, and whether an engine leaves room for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Graphs {
+    /// What they take in all, whatever they are of.
+    #[serde(default)]
+    pub base_gib: f64,
+    /// What each layer takes in each size that is captured.
+    #[serde(default)]
+    pub layer_mib: f64,
+    /// What an engine estimates instead of the first, before it captures any.
+    #[serde(default)]
+    pub estimate_base_gib: f64,
+    /// Whether the estimate comes off the cache.
+    #[serde(default)]
+    pub counted: bool,
+    /// Graphs are captured of batches up to so many times the sequences allowed.
+    #[serde(default)]
+    pub times_sequences: f64,
+}
+
+/// What an engine takes for granted on a kind of chip.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Usual {
+    /// On chips with less than so much; on all when absent.
+    pub below_gib: Option<f64>,
+    pub generation: Option<String>,
+    pub tokens: u64,
+    pub sequences: u64,
+}

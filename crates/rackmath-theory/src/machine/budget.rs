@@ -1,0 +1,443 @@
+//! The memory of a chip as an engine counts it when it starts: what it finds, what it takes, what is left for the cache, and
+//! whether it starts at all.
+//!
+//! $$ C = u M - W - A - O - G \qquad A = B + \max(P, S) \qquad P = T (b_h h + b_i i) + f \qquad S = N V b_s + 2 T h + f $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | C | cache | B | what is left for the cache on one chip |
+//! | u, M | utilisation, total | 1, B | the share an engine takes, and the memory a program finds on the chip |
+//! | W | weights | B | weights of the chip: its share of the model, and what stands beside it |
+//! | A | activation | B | the most a dry run of the longest pass takes |
+//! | O | outside | B | what libraries take past the allocator: contexts, buffers of collectives |
+//! | G | estimate | B | what the engine sets aside for captured graphs; nothing before it began to |
+//! | P, S | - | B | the pass itself, and choosing the next tokens of a full batch, which share memory |
+//! | B | - | B | buffers of experts that stay |
+//! | T, N, V, h, i | pass, sequences, vocab, hidden, inner | tokens, 1, 1, 1, 1 | tokens of a pass, sequences, vocabulary, widths |
+//! | b_h, b_i, b_s, f | hidden_bytes, inner_bytes, sampler_bytes, pass_gib | B | constants of the engine's version |
+//!
+//! That is vLLM's way. SGLang leaves the share (1 - u) of what it found before the weights and takes the rest,
+//! $C = F - W - (1 - u) F$; TensorRT-LLM takes the share u of what is free when all else is there, $C = u (M - W - A - O)$;
+//! llama.cpp takes what was asked for and fails where it is not there. How the cache becomes blocks and tokens stands in
+//! [`crate::pages`]. The pool of a pipeline follows its fullest stage, what is printed is the first stage's.
+//!
+//! Source: vllm-project/vllm vllm/v1/worker/gpu_worker.py, sgl-project/sglang model_runner.py and server_args.py, NVIDIA/TensorRT-LLM
+//! _torch/pyexecutor/_util.py, and logs of starts; the constants of each version stand with theirs in the catalogue's engines.
+//! Ignores: memory that other programs hold, and what an allocator loses between its pieces.
+
+use crate::count::{Part, block_tensors};
+use crate::deployment::Deployment;
+use crate::layout::stage_layers;
+use crate::pages::{Kept, Pages};
+use crate::placement::{bytes_here, stage_weights};
+use rackmath_spec::engine::{Engine, Version};
+use rackmath_spec::launch::Start;
+use rackmath_spec::memory::{Graphs, MemoryRule, Way};
+use rackmath_spec::model::{Block, Body, Ffn, Linear, Mixer, Shape};
+use rackmath_units::{Bytes, Fraction};
+
+const GIB: f64 = 1_073_741_824.0;
+const MIB: f64 = 1_048_576.0;
+/// Tokens of a sequence where neither a command line nor a model says how long one may be.
+const LONGEST: u64 = 8192;
+
+/// What an engine finds, takes and prints when it starts; bytes are those of one chip.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    pub way: Way,
+    pub utilisation: Fraction,
+    /// Memory a program finds on the chip.
+    pub total: Bytes,
+    /// What the engine allows itself: its share, for what is named below.
+    pub usable: Bytes,
+    pub weights: Bytes,
+    /// The peak of a dry run.
+    pub activation: Bytes,
+    /// What captured graphs take, and what the engine sets aside for them beforehand.
+    pub graphs: Bytes,
+    pub estimate: Bytes,
+    /// Taken past the allocator.
+    pub outside: Bytes,
+    /// States that are set apart before the cache.
+    pub state: Bytes,
+    /// What is left for the cache; nothing where too little is.
+    pub cache: Bytes,
+    pub pages: Pages,
+    /// Tokens of a block, and how many blocks there are.
+    pub block: u64,
+    pub blocks: u64,
+    /// Tokens of the cache as the engine prints them.
+    pub tokens: u64,
+    /// Sequences of the longest length that fit, as the engine prints it.
+    pub concurrency: f64,
+    /// The longest sequence allowed, and the longest with which it would start.
+    pub longest: u64,
+    pub longest_possible: u64,
+    /// Tokens of a pass and sequences at once, as said or by default.
+    pub pass: u64,
+    pub sequences: u64,
+    pub refusal: Option<Refusal>,
+}
+
+/// Why an engine does not start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Refusal {
+    /// Less is free than the share asked for.
+    NotFree { free: Bytes, desired: Bytes },
+    /// Weights alone are larger than the chip: it runs out of memory while they are loaded.
+    Weights { needed: Bytes, free: Bytes },
+    /// Nothing is left for the cache.
+    NoRoom { missing: Bytes },
+    /// What is left does not hold one sequence of the longest length.
+    TooLong { longest: u64, needed: Bytes, available: Bytes, possible: u64 },
+    /// It runs out of memory while graphs are captured.
+    Capture { needed: Bytes, free: Bytes },
+    /// It runs out of memory while it tries to choose tokens for a full batch.
+    Sampler { needed: Bytes, free: Bytes },
+    /// A buffer that was asked for is not there (llama.cpp).
+    Buffers { needed: Bytes, free: Bytes },
+}
+
+impl Refusal {
+    /// Whether the chip runs out of memory, and not the engine that says no.
+    pub fn out_of_memory(self) -> bool {
+        matches!(self, Self::Weights { .. } | Self::Capture { .. } | Self::Sampler { .. } | Self::Buffers { .. })
+    }
+}
+
+impl Budget {
+    pub fn starts(&self) -> bool {
+        self.refusal.is_none()
+    }
+
+    /// Sequences of so many tokens that the cache of one attention group holds.
+    pub fn room(&self, tokens: f64) -> f64 {
+        let each = self.pages.held(tokens.max(1.0));
+        if each > 0.0 { self.blocks as f64 / each } else { f64::INFINITY }
+    }
+}
+
+/// What was said, and what an engine's version takes for granted where nothing was.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    utilisation: Fraction,
+    pass: f64,
+    sequences: f64,
+    longest: u64,
+    eager: bool,
+    /// Sizes of which graphs are captured.
+    sizes: f64,
+    drafts: u64,
+}
+
+/// The budget of a start. The engine's own version decides unless another is given; without either it is the newest.
+pub fn budget(on: &Deployment, start: &Start, version: Option<Version>) -> Budget {
+    let own;
+    let rule = if let Some(rule) = on.engine.memory_rule(version.or(on.engine.version)) {
+        rule
+    } else {
+        own = plain(&on.engine);
+        &own
+    };
+    let total = if on.engine.memory.is_empty() { on.system.chip.memory.size() } else { on.system.chip.memory.seen() };
+    let asked = Asked::of(on, rule, start, total.get());
+    match &on.model.body {
+        Body::Layers(shape) => layers(on, rule, start, &asked, total.get(), shape),
+        Body::Lump(lump) => {
+            let all = on.layout.chips() as f64;
+            let weights = crate::count::count(&on.model).stored_bytes(&on.formats).get() / all + on.side.get();
+            let pages = Pages::plain(lump.kv.get() / on.layout.stage_chips() as f64, 1);
+            let stage = Stage { weights, activation: 0.0, outside: 0.0, state: 0.0, pages };
+            finish(rule, start, &asked, total.get(), &[stage], Bytes::ZERO.get(), 0.0)
+        }
+    }
+}
+
+/// What is assumed of an engine that nobody looked at: two buffers of each width in 16 bits, and the share it states.
+fn plain(engine: &Engine) -> MemoryRule {
+    MemoryRule {
+        from: None,
+        way: Way::Share,
+        utilisation: engine.schedule.memory,
+        sampler_bytes: 0.0,
+        hidden_bytes: 4.0,
+        inner_bytes: 4.0,
+        pass_gib: 0.0,
+        keeps_expert_buffers: false,
+        outside_gib: 0.0,
+        outside_tp_gib: 0.0,
+        context_gib: 0.0,
+        context_ranks_gib: 0.0,
+        graphs: Graphs::default(),
+        usual: Vec::new(),
+        windows: true,
+        pad_share: 1.5,
+        prints_requests: false,
+        align_tokens: 16,
+        whole_prompts: false,
+        source: String::new(),
+    }
+}
+
+impl Asked {
+    fn of(on: &Deployment, rule: &MemoryRule, start: &Start, total: f64) -> Self {
+        let (schedule, chip) = (&on.engine.schedule, &on.system.chip);
+        let usual = rule.usual.iter().find(|usual| {
+            usual.below_gib.is_none_or(|gib| total / GIB < gib)
+                && usual.generation.as_deref().is_none_or(|generation| generation == chip.generation)
+        });
+        let (tokens, sequences) =
+            usual.map_or((schedule.chunk, schedule.sequences), |usual| (usual.tokens as f64, usual.sequences as f64));
+        let context = on.model.shape().and_then(|shape| shape.context_max);
+        let longest = start.longest.or(context).unwrap_or(LONGEST).max(1);
+        let sequences = start.sequences.map_or(sequences, |n| n as f64).max(1.0);
+        let cut = start.chunked.unwrap_or(!rule.whole_prompts || longest > WHOLE_PROMPTS);
+        let pass = match start.pass {
+            Some(tokens) => tokens as f64,
+            // A pass must hold the longest prompt where prompts are not cut.
+            None if cut => tokens,
+            None => tokens.max(longest as f64),
+        };
+        let largest = start.graph.map_or(schedule.graph, |n| n as f64);
+        let times = rule.graphs.times_sequences;
+        let largest = if times > 0.0 { largest.min(sequences * times) } else { largest };
+        let sizes = start.graphs.map_or_else(|| sizes(&schedule.graph_steps, largest), |n| n as f64);
+        Self {
+            utilisation: start.utilisation.unwrap_or(rule.utilisation),
+            pass: pass.max(1.0),
+            sequences: sequences.min(pass.max(1.0)),
+            longest,
+            eager: start.eager,
+            sizes,
+            drafts: start.drafts.unwrap_or(0),
+        }
+    }
+}
+
+/// Longer sequences than these have their prompts cut unless told (vLLM 0.4 to 0.7).
+const WHOLE_PROMPTS: u64 = 32_768;
+
+/// Sizes captured up to the largest: powers of two below the first step, then by steps.
+fn sizes(steps: &[(f64, f64)], largest: f64) -> f64 {
+    let first = steps.first().map_or(8.0, |(step, _)| *step);
+    let powers = first.min(largest).max(1.0).log2().floor() + f64::from(u8::from(largest < first));
+    let (mut from, mut all) = (0.0, powers);
+    for (step, most) in steps.iter().copied().chain(steps.is_empty().then_some((8.0, largest))) {
+        let to = most.min(largest);
+        all += ((to - from) / step).floor().max(0.0);
+        from = to;
+    }
+    all.max(1.0)
+}
+
+/// One stage of a pipeline: what its chips hold beside the cache, and how their cache is cut.
+#[derive(Clone, Copy, Debug)]
+struct Stage {
+    weights: f64,
+    activation: f64,
+    outside: f64,
+    state: f64,
+    pages: Pages,
+}
+
+fn layers(on: &Deployment, rule: &MemoryRule, start: &Start, asked: &Asked, total: f64, shape: &Shape) -> Budget {
+    let d = on.layout.degrees();
+    let block = start.block.unwrap_or(on.engine.schedule.block as u64);
+    let prefixes = start.prefix_cache.unwrap_or(false);
+    let draft_layers = if asked.drafts > 0 { shape.mtp.as_ref().map_or(0, |mtp| mtp.n.min(1)) } else { 0 };
+    let kept = Kept { block, pass: asked.pass, drafts: asked.drafts, prefixes, draft_layers };
+    let mut first = 0;
+    let mut all: Vec<Stage> = Vec::with_capacity(d.pp as usize);
+    for (index, n) in stage_layers(shape.n_layers(), d.pp).into_iter().enumerate() {
+        let index = index as u64;
+        let last = index + 1 == d.pp;
+        let mut weights = stage_weights(on, shape, index, (first, n)) + on.side.get();
+        if last && draft_layers > 0 {
+            weights += draft_weights(on, shape);
+        }
+        weights -= start.offload.map_or(0.0, Bytes::get).min(weights);
+        let activation = activation(on, rule, asked, shape, last);
+        let together = d.tp * d.dp * d.cp * d.ep > 1;
+        let outside = GIB * if together { rule.outside_tp_gib } else { rule.outside_gib };
+        let pages = Pages::of(on, rule, shape, (first, n), kept);
+        all.push(Stage { weights, activation, outside, state: 0.0, pages });
+        first += n;
+    }
+    let deepest = shape.n_layers().div_ceil(d.pp) as f64 + draft_layers as f64;
+    let each = MIB * rule.graphs.layer_mib * deepest * asked.sizes;
+    let graphs = |base: f64| if asked.eager { 0.0 } else { GIB * base + each };
+    finish(rule, start, asked, total, &all, graphs(rule.graphs.base_gib), graphs(rule.graphs.estimate_base_gib))
+}
+
+/// Weights of the layers that draft, on one chip.
+fn draft_weights(on: &Deployment, shape: &Shape) -> f64 {
+    let d = on.layout.degrees();
+    shape.mtp.as_ref().map_or(0.0, |mtp| {
+        let block: f64 = block_tensors(shape, &mtp.block).iter().map(|t| bytes_here(t, on.formats, &d)).sum();
+        block + mtp.extra as f64 * Part::Other.dtype(&on.formats).width().get()
+    })
+}
+
+/// The most that a dry run takes on a chip of the first or another stage.
+fn activation(on: &Deployment, rule: &MemoryRule, asked: &Asked, shape: &Shape, last: bool) -> f64 {
+    let d = on.layout.degrees();
+    let (hidden, tokens) = (shape.hidden as f64, asked.pass);
+    let fixed = rule.pass_gib * GIB;
+    let inner = shape.runs.iter().map(|run| inner(&run.block, rule, d.tp, d.etp)).fold(0.0, f64::max);
+    // Hidden vectors and residuals travel between stages in buffers of their own.
+    let between = if d.pp > 1 { 4.0 } else { 0.0 };
+    let pass = tokens * ((rule.hidden_bytes + between) * hidden + inner) + fixed;
+    let kept = if rule.keeps_expert_buffers { expert_buffers(on, shape) * tokens } else { 0.0 };
+    if !last {
+        return kept.max(pass);
+    }
+    // The 16-bit hidden vectors of the pass are still there when the next tokens are chosen.
+    let sampler = asked.sequences * shape.vocab as f64 * rule.sampler_bytes + 2.0 * tokens * hidden + fixed;
+    kept + sampler.max(pass - kept)
+}
+
+/// Bytes that the widest part of a block takes for each token.
+fn inner(block: &Block, rule: &MemoryRule, tp: u64, etp: u64) -> f64 {
+    let (tp, etp) = (tp as f64, etp as f64);
+    let ffn = match &block.ffn {
+        Ffn::None => 0.0,
+        // A gated network has one width twice before its activation and once behind; the constant is for those three.
+        Ffn::Dense(mlp) => rule.inner_bytes * mlp.width as f64 * if mlp.gated { 1.0 } else { 2.0 / 3.0 } / tp,
+        Ffn::Moe(moe) => {
+            let routed = moe.expert.width as f64 * moe.top_k as f64 / etp;
+            let shared = moe.shared.map_or(0.0, |s| s.width as f64 / tp);
+            rule.inner_bytes * (routed + shared)
+        }
+    };
+    let mixer = match &block.mixer {
+        Mixer::Linear(Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, .. }) => {
+            rule.inner_bytes * (2 * k_heads * k_dim + 2 * v_heads * v_dim) as f64 / tp
+        }
+        Mixer::Attention(a) => rule.inner_bytes * (a.heads * a.qk_dim + a.kv_heads * (a.qk_dim + a.v_dim)) as f64 / tp / 2.0,
+        _ => 0.0,
+    };
+    ffn.max(mixer)
+}
+
+/// Bytes that 16-bit buffers of experts take for each token: what goes in or comes out of the second product, and what comes
+/// out of the first.
+fn expert_buffers(on: &Deployment, shape: &Shape) -> f64 {
+    let d = on.layout.degrees();
+    // Kernels of narrower weights have buffers of their own.
+    let Some(moe) = shape.moe().filter(|_| on.formats.routed.bits() >= 8.0) else { return 0.0 };
+    let (hidden, width) = (shape.hidden as f64, moe.expert.width as f64 / d.etp as f64);
+    let twice = if moe.expert.gated { 2.0 * width } else { width };
+    2.0 * moe.top_k as f64 * (width.max(hidden) + twice.max(hidden))
+}
+
+/// The engine's sum, its blocks and what it says to them.
+fn finish(
+    rule: &MemoryRule,
+    start: &Start,
+    asked: &Asked,
+    total: f64,
+    stages: &[Stage],
+    graphs: f64,
+    estimate: f64,
+) -> Budget {
+    let u = asked.utilisation.get();
+    let context = GIB * (rule.context_gib + if stages[0].outside > GIB { rule.context_ranks_gib } else { 0.0 });
+    let free = total - context;
+    let set_aside = if rule.graphs.counted { estimate } else { 0.0 };
+    let usable = match rule.way {
+        Way::Share | Way::Free => u * total,
+        Way::Rest => u * free,
+        Way::Asked => total,
+    };
+    let left = |stage: &Stage| match rule.way {
+        Way::Share => usable - stage.weights - stage.activation - stage.outside - set_aside,
+        Way::Rest => usable - stage.weights - stage.state,
+        Way::Free => u * (free - stage.weights - stage.activation - stage.outside),
+        Way::Asked => stage.pages.bytes(stage.pages.most(asked.longest as f64)),
+    };
+    let blocks = |stage: &Stage| stage.pages.blocks(start.cache.map_or_else(|| left(stage), Bytes::get));
+    let first = &stages[0];
+    let fullest = stages.iter().min_by_key(|stage| blocks(stage)).unwrap_or(first);
+    let (pages, n) = (fullest.pages, start.blocks.unwrap_or_else(|| blocks(fullest)));
+    let cache = start.cache.map_or_else(|| left(first), Bytes::get);
+    let most = pages.most(asked.longest as f64);
+    let concurrency = if most > 0.0 { n as f64 / most } else { 0.0 };
+    let tokens = if rule.prints_requests { (concurrency * asked.longest as f64) as u64 } else { pages.tokens(n) };
+    let tokens = start.cache_tokens.map_or(tokens, |most| tokens.min(most));
+    let possible = pages.longest(n, u64::from(u32::MAX));
+    let spare = free - usable + (usable - stages.iter().map(|s| s.weights).fold(0.0, f64::max)).min(0.0);
+    let fullest_left = start.cache.map_or_else(|| stages.iter().map(left).fold(f64::INFINITY, f64::min), Bytes::get);
+    let bytes = |amount: f64| Bytes::b(amount.max(0.0));
+    let weights = stages.iter().map(|s| s.weights).fold(0.0, f64::max);
+    let refusal = if rule.way == Way::Share && start.cache.is_none() && usable > free && context > 0.0 {
+        Some(Refusal::NotFree { free: bytes(free), desired: bytes(usable) })
+    } else if weights > free {
+        Some(Refusal::Weights { needed: bytes(weights), free: bytes(free) })
+    } else if fullest_left <= 0.0 {
+        Some(Refusal::NoRoom { missing: bytes(-fullest_left) })
+    } else if most > n as f64 {
+        let needed = bytes(pages.bytes(most));
+        let longest = asked.longest;
+        Some(Refusal::TooLong { longest, needed, available: bytes(fullest_left), possible: possible.min(longest) })
+    } else if rule.way == Way::Share && context > 0.0 && !asked.eager && graphs > spare + set_aside {
+        Some(Refusal::Capture { needed: bytes(graphs), free: bytes(spare + set_aside) })
+    } else {
+        None
+    };
+    Budget {
+        way: rule.way,
+        utilisation: asked.utilisation,
+        total: bytes(total),
+        usable: bytes(usable),
+        weights: bytes(first.weights),
+        activation: bytes(first.activation),
+        graphs: bytes(graphs),
+        estimate: bytes(estimate),
+        outside: bytes(first.outside),
+        state: bytes(first.state),
+        cache: bytes(cache),
+        pages,
+        block: pages.block,
+        blocks: n,
+        tokens,
+        concurrency,
+        longest: asked.longest,
+        longest_possible: possible,
+        pass: asked.pass as u64,
+        sequences: asked.sequences as u64,
+        refusal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::close;
+    use rackmath_spec::Layout;
+    use rackmath_spec::layout::Degrees;
+
+    fn on(model: &str, system: &str, engine: &str, tp: u64) -> Deployment {
+        let one = Deployment::named(&rackmath_catalog::embedded(), model, system, engine).unwrap();
+        Deployment { layout: Layout::new(Degrees { tp, etp: tp, ..Degrees::default() }).unwrap(), ..one }
+    }
+
+    #[test]
+    fn llama_on_an_h100_as_vllm_0_19_printed_it() {
+        // Start-up logs of vLLM 0.19.0, Llama 3.1 8B, H100, 0.95: weights 14.99, dry run 1.89, outside 0.25, cache 58.11 GiB,
+        // 476,016 tokens, 58.11 sequences of 8,192 tokens.
+        let start = Start { utilisation: Some(Fraction::new(0.95)), longest: Some(8192), ..Start::default() };
+        let b = budget(&on("llama-3.1-8b", "h100-sxm", "vllm@0.19.0", 1), &start, None);
+        let gib = |bytes: Bytes| bytes.get() / GIB;
+        close(gib(b.weights), 14.96, 0.003);
+        close(gib(b.activation), 1.89, 0.02);
+        close(gib(b.outside), 0.25, 0.01);
+        close(gib(b.cache), 58.11, 0.003);
+        close(b.tokens as f64, 476_016.0, 0.003);
+        close(b.concurrency, 58.11, 0.003);
+        assert!(b.starts() && b.block == 16, "{b:?}");
+        // The same on two chips: dry run 1.89, outside 2.07, cache 63.76.
+        let b = budget(&on("llama-3.1-8b", "hgx-h100", "vllm@0.19.0", 2), &start, None);
+        close(gib(b.cache), 63.76, 0.003);
+        close(b.tokens as f64, 1_044_688.0, 0.003);
+    }
+}
