@@ -313,7 +313,9 @@ fn inner(block: &Block, rule: &MemoryRule, tp: u64, etp: u64) -> f64 {
         Mixer::Linear(Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, .. }) => {
             rule.inner_bytes * (2 * k_heads * k_dim + 2 * v_heads * v_dim) as f64 / tp
         }
-        Mixer::Attention(a) => rule.inner_bytes * (a.heads * a.qk_dim + a.kv_heads * (a.qk_dim + a.v_dim)) as f64 / tp / 2.0,
+        Mixer::Attention(a) => {
+            rule.inner_bytes * (a.heads * a.qk_dim + a.kv_heads * (a.qk_dim + a.v_dim)) as f64 / tp / 2.0
+        }
         _ => 0.0,
     };
     ffn.max(mixer)

@@ -272,7 +272,9 @@ fn kind(on: &Deployment, rule: &MemoryRule, block: &Block, drafts: u64) -> Kind 
     let shards = (cache_shards(&block.mixer, &d) / dealt) as f64;
     let entry = |mixer: &Mixer| kv::layer(mixer, on.kv).stored_per_token().get() / shards;
     match &block.mixer {
-        Mixer::Attention(Attention { kv: KvSource::Shared, .. }) | Mixer::None | Mixer::Compressed(_) => Kind::default(),
+        Mixer::Attention(Attention { kv: KvSource::Shared, .. }) | Mixer::None | Mixer::Compressed(_) => {
+            Kind::default()
+        }
         Mixer::Attention(a) => {
             let span = match a.span {
                 Span::Window(w) | Span::Chunk(w) => Some(w).filter(|_| rule.windows),
