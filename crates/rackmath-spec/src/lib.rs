@@ -39,6 +39,7 @@ mod shelf;
 pub mod support;
 mod system;
 pub mod tier;
+pub mod tower;
 pub mod trace;
 pub mod training;
 pub mod validation;

@@ -6,6 +6,7 @@
 
 use crate::Dtype;
 use crate::file::noun::text;
+use crate::tower::Tower;
 use rackmath_units::{BytesPerToken, Params};
 use serde::Deserialize;
 
@@ -92,6 +93,8 @@ pub struct Shape {
     pub streams: Option<Streams>,
     pub context_max: Option<u64>,
     pub formats: Formats,
+    /// What turns pictures and sound into its tokens.
+    pub towers: Vec<Tower>,
 }
 
 /// Residual streams, and the rounds in which the matrix that mixes them is normalised.
@@ -163,6 +166,8 @@ pub struct Attention {
     pub k_is_v: bool,
     pub gate: Gate,
     pub sinks: bool,
+    /// Whether a token sees those behind it too: encoders, towers.
+    pub both_ways: bool,
 }
 
 /// Which earlier tokens a token sees.

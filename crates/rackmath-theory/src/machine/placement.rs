@@ -328,7 +328,7 @@ fn work_space(held: &mut Held, on: &Deployment, load: &Load, shape: &Shape) {
         None if d.tp > 1 => tokens * hidden * 2.0,
         None => 0.0,
     };
-    held.side = on.side.get();
+    held.side = on.beside().get();
     held.reserve = reserve(on, load);
 }
 
@@ -337,7 +337,7 @@ fn place_lump(on: &Deployment, load: &Load) -> Vec<Stage> {
     let (count, cache) = (count::count(&on.model), kv::cache(&on.model, on.kv));
     let all = on.layout.chips() as f64;
     let kv = load.batch * cache.stored(load.context).get() / all;
-    let mut held = Held { kv, side: on.side.get(), reserve: reserve(on, load), ..Held::default() };
+    let mut held = Held { kv, side: on.beside().get(), reserve: reserve(on, load), ..Held::default() };
     held.weights[Part::Dense as usize] = count.stored_bytes(&on.formats).get() / all;
     let flop = Flop::flop(2.0 * count.multiplied().get() * load.batch / all);
     let (layers, chips, sent) = ((0, 0), on.layout.stage_chips(), Sent::default());

@@ -190,6 +190,8 @@ pub enum Part {
     Head,
     #[strum(to_string = "drafting")]
     Draft,
+    /// Towers that turn pictures and sound into tokens.
+    Encoder,
     Host,
 }
 
@@ -253,6 +255,13 @@ impl Cost {
     pub(crate) fn ideal_of(compute: f64, memory: f64) -> Self {
         let limit = if compute >= memory { Limit::Compute } else { Limit::Memory };
         Self { compute, memory, ..Self::of(Part::Products, limit, Seconds::s(compute.max(memory))) }
+    }
+
+    /// The same time, all of it put down to one part.
+    pub(crate) fn all_in(&self, part: Part) -> Self {
+        let mut one = Self { parts: [0.0; Part::ALL.len()], ..*self };
+        one.parts[part as usize] = self.time().get();
+        one
     }
 
     pub(crate) fn add(&mut self, part: Part, limit: Limit, seconds: f64) {

@@ -3,7 +3,7 @@
 //! It is made once, when all names are resolved. What it is made of is shared, so that a menu of changes or the thousands of
 //! layouts of a plan clone it for next to nothing.
 
-use crate::pass::{KernelSet, Pass};
+use crate::pass::{KernelSet, Pass, Senses};
 use crate::placement::{self, Load};
 use crate::pools::Prompts;
 use crate::steady::{Load as Loaded, Requests, Server, Steady, steady};
@@ -25,6 +25,8 @@ pub struct Deployment {
     pub engine: Arc<Engine>,
     /// Weights that every chip holds beside the model's: adapters, a tower for pictures, a model that drafts.
     pub side: Bytes,
+    /// What prompts bring for towers to encode; nothing where they are text.
+    pub senses: Option<Arc<Senses>>,
 }
 
 /// The measured constants of a machine's networks, where their kind is known.
@@ -55,7 +57,7 @@ impl Deployment {
     pub fn of(catalog: &Catalog, model: Arc<Model>, system: Arc<System>, engine: Arc<Engine>) -> Self {
         let (formats, links) = (model.formats(), Links::of(catalog, &system));
         let kv = usual_cache(&model, formats, &engine);
-        Self { formats, kv, links, layout: Layout::single(), side: Bytes::ZERO, model, system, engine }
+        Self { formats, kv, links, layout: Layout::single(), side: Bytes::ZERO, senses: None, model, system, engine }
     }
 
     /// Attention groups, each with sequences of its own.

@@ -59,6 +59,19 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The fields of a part, named with it in a message.
+    pub fn part(&self, key: &str, path: &'static str) -> Result<Option<Fields<'a>>, SpecError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Object(map)) => Ok(Some(Self { path, ..Self::new(self.file, map) })),
+            Some(other) => Err(self.bad(key, other, "an object")),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
     pub fn count(&self, key: &str, max: u64) -> Result<u64, SpecError> {
         self.opt_count(key, max)?.ok_or_else(|| self.missing(key))
     }

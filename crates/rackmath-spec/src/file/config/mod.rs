@@ -12,6 +12,7 @@ mod hybrid;
 mod latent;
 mod moe;
 mod parts;
+mod towers;
 
 use crate::model::Shape;
 use crate::{SpecError, error, error::shorten};
@@ -102,7 +103,7 @@ const HARMLESS: &str = "_attn_implementation_autoset _name_or_path _remove_final
      is_encoder_decoder label2id layer_norm_epsilon layer_norm_eps layerdrop logit_scale masked_softmax_fusion \
      max_length max_position_embeddings max_seq_len max_window_layers mlp_hidden_act mm_tokens_per_image \
      model_max_length model_type n_group n_positions norm_epsilon norm_topk_prob num_attention_heads_per_group \
-     original_max_position_embeddings output_router_logits pad_token_id pretraining_tp quantization_config \
+     original_max_position_embeddings output_router_logits pad_token_id pretraining_tp processor quantization_config \
      query_pre_attn_scalar reorder_and_upcast_attn resid_pdrop rms_norm_eps rotary_dim rotary_emb_base rotary_pct \
      router_aux_loss_coef router_jitter_noise routed_scaling_factor scale_attention_softmax_in_fp32 \
      scale_attn_by_inverse_layer_idx scale_attn_weights scoring_func seq_aux seq_length slow_but_exact \
@@ -120,6 +121,8 @@ pub(super) fn shape(file: &str, root: &Value, notes: &mut Vec<String>) -> Result
     let Value::Object(outer) = root else {
         return Err(SpecError::file(file, "a config.json is an object of fields"));
     };
+    // Models that also speak keep what reads and answers in a part of its own.
+    let outer = outer.get("thinker_config").and_then(Value::as_object).unwrap_or(outer);
     let text = ["text_config", "llm_config", "language_config"].iter().find_map(|key| outer.get(*key)?.as_object());
     let (fields, inner) = match text {
         Some(text) => (Fields::text(file, text, outer), text),
@@ -129,7 +132,8 @@ pub(super) fn shape(file: &str, root: &Value, notes: &mut Vec<String>) -> Result
     let shape = reader(&fields, notes)?;
     sound(&fields, &shape)?;
     leftovers(&fields, &architecture, notes)?;
-    Ok(Shape { architecture, ..shape })
+    let towers = towers::towers(file, outer, &shape, notes)?;
+    Ok(Shape { architecture, towers, ..shape })
 }
 
 /// The `model_type` of the text model and its reader.

@@ -130,6 +130,7 @@ impl Pass {
                 },
             ),
             overhead: *d.overhead(),
+            encoder: super::encoder::per_token(d, kernels)?,
             assumed: prep.assumed,
         })
     }

@@ -43,6 +43,8 @@ struct HeadsOp {
     cap: f64,
     /// Query heads that the kernel of picked tokens computes at least.
     least_heads: f64,
+    /// Whether a token sees those behind it too.
+    both_ways: bool,
     context_shards: f64,
     /// Chips of the tensor-parallel group that each read some of the tokens, for the heads of all of them.
     joined: f64,
@@ -119,7 +121,8 @@ impl Prep<'_> {
                         ((index.block * index.top_k) as f64, Some(side))
                     }
                 };
-                MixerOp { heads: Some(self.heads(shape, cap, group)?), side }
+                let heads = HeadsOp { both_ways: a.both_ways, ..self.heads(shape, cap, group)? };
+                MixerOp { heads: Some(heads), side }
             }
             Mixer::Latent(a) => {
                 let [rank, rope, nope, value] = [a.kv_rank, a.rope_dim, a.nope_dim, a.v_dim].map(|n| n as f64);
@@ -212,6 +215,7 @@ impl Prep<'_> {
             shape,
             cap,
             least_heads: kernels.least_heads(chip),
+            both_ways: false,
             context_shards: degrees.cp as f64,
             joined: degrees.dcp as f64,
         })
@@ -301,6 +305,12 @@ impl HeadsOp {
     fn prefill(&self, prompts: f64, new: f64, past: f64) -> Stroke {
         let window = self.cap.is_finite().then_some(self.cap);
         let one = match self.shape {
+            HeadsShape::Grouped { heads, kv_heads, head, kv } if self.both_ways => {
+                // Windows are sequences of their own. That half of the tokens a token sees lie behind it is as if they had come before all.
+                let each = new.min(self.cap).max(1.0);
+                let one = PrefillWork::grouped(prompts * new / each, each, (heads, kv_heads), head, kv);
+                PrefillWork { past: (each - 1.0) / 2.0, past_bytes: Bytes::ZERO, ..one }
+            }
             HeadsShape::Grouped { heads, kv_heads, head, kv } => {
                 let one = PrefillWork::grouped(prompts, new, (heads, kv_heads), head, kv);
                 PrefillWork { past, window, ..one }

@@ -24,6 +24,7 @@
 //! one pass (two-batch overlap is a rule of the layout, not of the pass).
 //! Source: ours; constants in `catalog/kernels`, `catalog/networks`, `catalog/engines`.
 
+mod encoder;
 mod joint;
 mod layers;
 mod links;
@@ -32,6 +33,7 @@ mod products;
 mod replay;
 
 pub use crate::machine::timer::{Beside, Chunk, Cost, Decodes, HostTime, Limit, Many, Part, StepTimer, Work};
+pub use encoder::{Encoded, Senses, Spread, encoding};
 pub use joint::joined_bytes;
 pub use layers::KernelSet;
 
@@ -70,6 +72,8 @@ pub struct Pass {
     head_every_token: bool,
     replays: Replays,
     overhead: Overhead,
+    /// What towers take for each token of a prompt, where prompts bring pictures or sound.
+    encoder: Option<Cost>,
     /// What had to be assumed: formats and kernels that were not measured.
     pub assumed: Vec<Assumption>,
 }
@@ -112,6 +116,9 @@ impl Pass {
         self.joints.add(work, &mut cost);
         let last = work.sequences() * work.queries() + work.prompts();
         self.head.add(if self.head_every_token { rows } else { last }, &mut cost);
+        if let Some(encoder) = &self.encoder {
+            cost.plus(encoder, work.prompt_tokens());
+        }
         if self.ideal {
             // The whole pass overlaps: keep the longer side only.
             return Cost::ideal_of(cost.compute, cost.memory);

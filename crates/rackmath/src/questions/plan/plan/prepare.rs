@@ -260,6 +260,7 @@ pub(super) fn standings(catalog: &Catalog, ask: &Ask, r: &Request) -> Result<Vec
                         layout: Layout::single(),
                         engine: engine.clone(),
                         side: Bytes::ZERO,
+                        senses: None,
                     };
                     let asked = Asked::by(Some(word));
                     let mut standing = support::stand(catalog, &on, asked, version)?;
@@ -303,6 +304,7 @@ fn item(
         layout,
         engine: kind.engine.clone(),
         side: Bytes::ZERO,
+        senses: None,
     };
     let own = on.engine.schedule.chunk;
     let chunks: Vec<f64> = if ask.chunks.is_empty() { vec![own] } else { ask.chunks.clone() };
