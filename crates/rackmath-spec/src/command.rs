@@ -2,6 +2,7 @@
 
 use crate::SpecError;
 use crate::file::noun::noun;
+use crate::line::words::split;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,6 +55,74 @@ pub struct FlagList {
     /// How it is started on chips of other makers than its images are built for.
     #[serde(default)]
     pub on: Vec<OfVendor>,
+    /// When its flags came and went, where several versions were read.
+    pub history: Option<History>,
+}
+
+/// The flags of one command over its versions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    pub source: String,
+    pub as_of: String,
+    /// Versions that were read, oldest first.
+    pub read: Vec<String>,
+    /// Flags that stand alone.
+    #[serde(default)]
+    pub switches: BTreeSet<String>,
+    /// Flags that take several words.
+    #[serde(default)]
+    pub many: BTreeSet<String>,
+    /// Flags by the first version read that has them.
+    pub since: BTreeMap<String, BTreeSet<String>>,
+    /// Flags by the last version read that has them, where that is not the newest.
+    #[serde(default)]
+    pub until: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// What the versions of a command know of a flag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Age {
+    Known,
+    /// Another version has it: the first and the last that was read and does, where that is not the oldest or the newest.
+    Other { since: Option<String>, until: Option<String> },
+    Never,
+}
+
+impl History {
+    fn at(&self, table: &BTreeMap<String, BTreeSet<String>>, flag: &str) -> Option<usize> {
+        let (version, _) = table.iter().find(|(_, flags)| flags.contains(flag))?;
+        self.read.iter().position(|v| v == version)
+    }
+
+    /// Whether a version has a flag. Between two versions that were read it has what either has; none means the newest.
+    fn age(&self, flag: &str, version: Option<&str>) -> Age {
+        let newest = self.read.len().saturating_sub(1);
+        let Some(first) = self.at(&self.since, flag) else { return Age::Never };
+        let last = self.at(&self.until, flag).unwrap_or(newest);
+        let (below, above) = match version.map(numbers) {
+            None => (newest, newest),
+            Some(own) => {
+                let below = self.read.iter().rposition(|v| numbers(v) <= own).unwrap_or(0);
+                (below, self.read.iter().position(|v| numbers(v) >= own).unwrap_or(newest))
+            }
+        };
+        if first <= above && last >= below {
+            return Age::Known;
+        }
+        let name = |at: usize, edge: usize| (at != edge).then(|| self.read[at].clone());
+        Age::Other { since: name(first, 0), until: name(last, newest) }
+    }
+}
+
+/// The numbers of a version, as far as they are numbers: 0.19.2rc1 is 0, 19, 2.
+fn numbers(version: &str) -> Vec<u64> {
+    let version = version.trim_start_matches(['v', 'b']);
+    let part = |part: &str| {
+        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        part[..end].parse().ok()
+    };
+    version.split('.').map_while(part).collect()
 }
 
 /// What a tool wants on one maker's chips.
@@ -89,9 +158,44 @@ impl FlagList {
         self.on.iter().find(|on| on.vendor == vendor)
     }
 
+    /// Whether a version knows a flag, spelled as its list spells it; `--no-NAME` is as old as `--NAME`.
+    pub fn age(&self, flag: &str, version: Option<&str>) -> Age {
+        let positive = flag.strip_prefix("--no-").map(|name| format!("--{name}"));
+        let known = |flag: &str| match &self.history {
+            Some(history) => history.age(flag, version),
+            None if self.flags.contains(flag) => Age::Known,
+            None => Age::Never,
+        };
+        match (known(flag), positive.map(|flag| known(&flag))) {
+            (Age::Never, Some(age)) if self.switch(&format!("--{}", flag.trim_start_matches("--no-"))) => age,
+            (Age::Never, _) if self.flags.contains(flag) => Age::Known,
+            (age, _) => age,
+        }
+    }
+
+    /// Whether a flag stands alone.
+    pub fn switch(&self, flag: &str) -> bool {
+        let known = |flag: &str| self.history.as_ref().is_some_and(|h| h.switches.contains(flag));
+        known(flag) || flag.strip_prefix("--no-").is_some_and(|name| known(&format!("--{name}")))
+    }
+
+    /// Whether a flag takes several words.
+    pub fn takes_many(&self, flag: &str) -> bool {
+        self.history.as_ref().is_some_and(|h| h.many.contains(flag))
+    }
+
+    /// Every flag of any version.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        let old = self.history.iter().flat_map(|h| h.since.values().flatten());
+        old.chain(&self.flags).map(String::as_str)
+    }
+
     /// Refuses a line that does not begin with the command, or has a variable, flag or field the tool does not know.
     pub fn check(&self, line: &str) -> Result<(), SpecError> {
-        let mut said = words(line);
+        let texts = |line: &str| -> Result<Vec<String>, SpecError> {
+            Ok(split(line)?.into_iter().map(|word| word.text).collect())
+        };
+        let mut said = texts(line)?;
         while let Some((name, _)) = said.first().and_then(|word| word.split_once('=')) {
             let known = || self.on.iter().flat_map(|on| on.env.keys()).map(String::as_str);
             if !known().any(|own| own == name) {
@@ -99,7 +203,7 @@ impl FlagList {
             }
             said.remove(0);
         }
-        let own = words(&self.command);
+        let own = texts(&self.command)?;
         if !said.starts_with(&own) {
             return Err(SpecError::unknown("command", line, std::iter::once(self.command.as_str())));
         }
@@ -141,6 +245,10 @@ pub(crate) fn read(id: &str, text: &str) -> Result<FlagList, SpecError> {
     let list: FlagList = noun(&file, id, text, &["keys_source"])?;
     if let Some(odd) = list.flags.iter().find(|f| !f.starts_with('-') || f.contains([' ', '='])) {
         return Err(SpecError::field(&file, "flags", odd, "a flag with its dashes"));
+    }
+    let read = |h: &History| h.since.keys().chain(h.until.keys()).find(|v| !h.read.contains(v)).cloned();
+    if let Some(odd) = list.history.as_ref().and_then(read) {
+        return Err(SpecError::field(&file, "history", odd, "a version that was read"));
     }
     match list.fields.keys().find(|f| !list.flags.contains(*f)) {
         Some(odd) => Err(SpecError::field(&file, "fields", odd, "one of its flags")),
@@ -195,41 +303,10 @@ pub fn line(template: &Template, facts: &Facts) -> String {
     line
 }
 
-/// The words of a command line as a shell splits them: quotes hold blanks together, a backslash ends nothing.
-pub fn words(line: &str) -> Vec<String> {
-    let mut all = Vec::new();
-    let (mut word, mut open, mut quote) = (String::new(), false, None);
-    for c in line.chars() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some(_), c) => word.push(c),
-            (None, '\'' | '"') => (quote, open) = (Some(c), true),
-            (None, c) if c.is_whitespace() => {
-                if open || !word.is_empty() {
-                    all.push(std::mem::take(&mut word));
-                }
-                open = false;
-            }
-            (None, c) => word.push(c),
-        }
-    }
-    if open || !word.is_empty() {
-        all.push(word);
-    }
-    all.retain(|w| w != "\\");
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn words_are_split_as_a_shell_does() {
-        let line = "vllm serve a/b --x '{\"k\": \"v w\"}' \\\n  --y \"\" z";
-        assert_eq!(words(line), ["vllm", "serve", "a/b", "--x", "{\"k\": \"v w\"}", "--y", "", "z"]);
-    }
 
     #[test]
     fn a_template_says_what_holds() {

@@ -48,6 +48,8 @@ pub struct Start {
     pub drafts: Option<u64>,
     /// A model that drafts them.
     pub drafter: Option<String>,
+    /// How they are drafted, in the engine's word: `mtp`, `eagle3`, `ngram`.
+    pub method: Option<String>,
     /// `--max-loras`: adapters on the chip at once, and the largest rank.
     pub adapters: Option<(u64, u64)>,
 }

@@ -25,6 +25,7 @@ mod kernel_small;
 pub mod launch;
 pub mod layout;
 pub mod lengths;
+pub mod line;
 pub mod measurement;
 pub mod memory;
 pub mod model;

@@ -6,6 +6,7 @@
 use crate::SpecError;
 use crate::error::one_of;
 use crate::layout::{Degrees, Layout};
+use crate::line::words::split;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -31,8 +32,8 @@ impl FromStr for Tool {
 }
 
 /// What a flag sets; the last three are switches.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Meaning {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Meaning {
     Tp,
     Pp,
     Dp,
@@ -70,17 +71,17 @@ fn flags(tool: Tool) -> &'static [(Meaning, &'static str)] {
         ],
         Tool::Sglang => &[
             (Tp, "tp-size tensor-parallel-size tp"),
-            (Pp, "pp-size pipeline-parallel-size"),
+            (Pp, "pp-size pipeline-parallel-size pp"),
             (Dp, "dp-size data-parallel-size dp"),
             (Ep, "ep-size expert-parallel-size ep"),
             (Redundant, "ep-num-redundant-experts"),
             (AttentionDp, "enable-dp-attention"),
         ],
         Tool::TrtLlm => &[
-            (Tp, "tp-size tp"),
-            (Pp, "pp-size pp"),
-            (Cp, "cp-size"),
-            (Ep, "ep-size ep"),
+            (Tp, "tp-size tp tensor-parallel-size"),
+            (Pp, "pp-size pp pipeline-parallel-size"),
+            (Cp, "cp-size context-parallel-size"),
+            (Ep, "ep-size ep moe-expert-parallel-size"),
             (AttentionDp, "enable-attention-dp"),
         ],
         Tool::Megatron => &[
@@ -98,12 +99,28 @@ fn flags(tool: Tool) -> &'static [(Meaning, &'static str)] {
     }
 }
 
+impl Meaning {
+    pub(crate) fn is_switch(self) -> bool {
+        self >= ExpertParallel
+    }
+}
+
+/// What a flag of a tool sets, by its name without leading dashes and with `-` for `_`.
+pub(crate) fn meaning(tool: Tool, name: &str) -> Option<Meaning> {
+    let named = |(_, names): &&(Meaning, &str)| names.split(' ').any(|own| own == name);
+    flags(tool).iter().find(named).map(|(meaning, _)| *meaning)
+}
+
 /// The flags a command line has, with their numbers; a switch is 1 or 0.
 type Said = BTreeMap<Meaning, u64>;
 
 /// Reads a layout from a tool's command line; flags that do not bear on the layout are passed over.
 pub fn read(tool: Tool, line: &str) -> Result<Layout, SpecError> {
-    let said = scan(tool, line)?;
+    cut(tool, &scan(tool, line)?)
+}
+
+/// The layout that flags of a tool make.
+pub(crate) fn cut(tool: Tool, said: &Said) -> Result<Layout, SpecError> {
     let or = |meaning, usual| said.get(&meaning).copied().unwrap_or(usual);
     let (tp, pp, dp, cp, ep) = (or(Tp, 1), or(Pp, 1), or(Dp, 1), or(Cp, 1), or(Ep, 1));
     let (expert_parallel, attention_dp) = (or(ExpertParallel, 0) == 1, or(AttentionDp, 0) == 1);
@@ -238,11 +255,9 @@ fn divide(tool: Tool, what: &str, n: u64, by: &str, d: u64) -> Result<u64, SpecE
 
 /// Collects the flags that matter. `--flag value`, `--flag=value`, `-tp 8`, `_` for `-`, and `WORLD_SIZE=64` are understood.
 fn scan(tool: Tool, line: &str) -> Result<Said, SpecError> {
-    if line.len() > 100_000 {
-        return Err(refuse(tool, "longer than 100,000 characters".into(), "a command line is shorter"));
-    }
     let mut said = Said::new();
-    let mut words = line.split_whitespace().filter(|w| *w != "\\");
+    let all = split(line)?;
+    let mut words = all.iter().map(|word| word.text.as_str());
     while let Some(word) = words.next() {
         if let Some(world) = word.strip_prefix("WORLD_SIZE=") {
             said.insert(World, number(tool, "WORLD_SIZE", world)?);
@@ -251,12 +266,11 @@ fn scan(tool: Tool, line: &str) -> Result<Said, SpecError> {
         let Some(flag) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else { continue };
         let (flag, attached) = flag.split_once('=').map_or((flag, None), |(f, v)| (f, Some(v)));
         let flag = flag.replace('_', "-");
-        let named = |(_, names): &&(Meaning, &str)| names.split(' ').any(|name| name == flag);
-        let Some(&(meaning, _)) = flags(tool).iter().find(named) else {
+        let Some(meaning) = meaning(tool, &flag) else {
             misspelt(tool, &flag)?;
             continue;
         };
-        let n = if meaning >= ExpertParallel {
+        let n = if meaning.is_switch() {
             u64::from(attached.is_none_or(|v| !matches!(v, "false" | "False" | "0")))
         } else {
             let missing = || refuse(tool, format!("--{flag} has no value"), "give a positive whole number");

@@ -1,0 +1,700 @@
+//! What the flags of each server mean for memory, layout and schedule.
+
+use super::{Launch, Program, Reading, Said, Started, Use, configured, judged, said};
+use crate::command::FlagList;
+use crate::error::shorten;
+use crate::file::flags::{self, Meaning};
+use crate::launch::Start;
+use crate::{Dtype, Layout, SpecError};
+use rackmath_units::{Bytes, Fraction};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What a flag sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Means {
+    Model,
+    Utilisation,
+    Cache,
+    Blocks,
+    CacheTokens,
+    Longest,
+    Sequences,
+    Pass,
+    Part,
+    Block,
+    Eager,
+    /// None, or anything else.
+    GraphMode,
+    /// 0 is eager.
+    Level,
+    GraphMost,
+    GraphSizes,
+    Chunked,
+    Prefix,
+    NoPrefix,
+    Offload,
+    Layers,
+    ExpertLayers,
+    AllExperts,
+    Flash,
+    Drafts,
+    Drafter,
+    Method,
+    Lora,
+    MostLoras,
+    LoraRank,
+    Weights,
+    Dtype,
+    Kv,
+    /// Keys or values alone, of llama.cpp.
+    KvPart,
+    /// A repository with the format behind a colon.
+    Repo,
+    Depth,
+    Prompt,
+    Answer,
+    /// A file of settings.
+    Settings,
+    /// Bears on the answer and is not modelled.
+    Bears,
+}
+
+use Means::{
+    AllExperts, Answer, Bears, Block, Blocks, Cache, CacheTokens, Chunked, Depth, Drafter, Drafts, Eager, ExpertLayers,
+    Flash, GraphMode, GraphMost, GraphSizes, Kv, KvPart, Layers, Level, Longest, Lora, LoraRank, Method, Model,
+    MostLoras, NoPrefix, Offload, Part, Pass, Prefix, Prompt, Repo, Sequences, Settings, Utilisation, Weights,
+};
+
+/// Names without leading dashes and with `-` for `_`; parts of a value stand behind dots.
+fn table(program: Program) -> &'static [(Means, &'static str)] {
+    match program {
+        Program::Vllm => &[
+            (Model, "model"),
+            (Utilisation, "gpu-memory-utilization device-memory-utilization"),
+            (Cache, "kv-cache-memory-bytes kv-cache-memory"),
+            (Blocks, "num-gpu-blocks-override"),
+            (Longest, "max-model-len"),
+            (Sequences, "max-num-seqs"),
+            (Pass, "max-num-batched-tokens"),
+            (Block, "block-size"),
+            (Eager, "enforce-eager"),
+            (GraphMode, "compilation-config.cudagraph-mode cc.cudagraph-mode O.cudagraph-mode"),
+            (Level, "O optimization-level compilation-config"),
+            (GraphMost, "max-cudagraph-capture-size compilation-config.max-cudagraph-capture-size cc.max-cudagraph-capture-size"),
+            (GraphSizes, "cudagraph-capture-sizes cuda-graph-sizes compilation-config.cudagraph-capture-sizes cc.cudagraph-capture-sizes"),
+            (Chunked, "enable-chunked-prefill"),
+            (Prefix, "enable-prefix-caching"),
+            (Offload, "cpu-offload-gb"),
+            (Drafts, "speculative-config.num-speculative-tokens sc.num-speculative-tokens num-speculative-tokens spec-tokens"),
+            (Drafter, "speculative-config.model sc.model speculative-model spec-model"),
+            (Method, "speculative-config.method sc.method spec-method"),
+            (Lora, "enable-lora"),
+            (MostLoras, "max-loras"),
+            (LoraRank, "max-lora-rank"),
+            (Weights, "quantization q"),
+            (Means::Dtype, "dtype"),
+            (Kv, "kv-cache-dtype"),
+            (Settings, "config"),
+            (Bears, VLLM_BEARS),
+        ],
+        Program::Sglang => &[
+            (Model, "model-path model"),
+            (Utilisation, "mem-fraction-static"),
+            (CacheTokens, "max-total-tokens"),
+            (Longest, "context-length"),
+            (Sequences, "max-running-requests"),
+            (Pass, "chunked-prefill-size"),
+            (Block, "page-size"),
+            (Eager, "disable-cuda-graph"),
+            (GraphMost, "cuda-graph-max-bs cuda-graph-max-bs-decode"),
+            (GraphSizes, "cuda-graph-bs cuda-graph-bs-decode"),
+            (NoPrefix, "disable-radix-cache"),
+            (Offload, "cpu-offload-gb"),
+            (Drafts, "speculative-num-steps"),
+            (Drafter, "speculative-draft-model-path speculative-draft"),
+            (Method, "speculative-algorithm speculative-algo"),
+            (Lora, "enable-lora"),
+            (MostLoras, "max-loras-per-batch"),
+            (LoraRank, "max-lora-rank"),
+            (Weights, "quantization"),
+            (Means::Dtype, "dtype"),
+            (Kv, "kv-cache-dtype"),
+            (Settings, "config"),
+            (Bears, SGLANG_BEARS),
+        ],
+        Program::TrtLlm => &[
+            (Model, "model"),
+            (Utilisation, "kv-cache-free-gpu-memory-fraction free-gpu-memory-fraction kv-cache-config.free-gpu-memory-fraction"),
+            (CacheTokens, "kv-cache-config.max-tokens"),
+            (Longest, "max-seq-len"),
+            (Sequences, "max-batch-size"),
+            (Pass, "max-num-tokens"),
+            (Block, "kv-cache-config.tokens-per-block"),
+            (GraphMode, "cuda-graph-config"),
+            (GraphMost, "cuda-graph-config.max-batch-size"),
+            (GraphSizes, "cuda-graph-config.batch-sizes"),
+            (Chunked, "enable-chunked-prefill"),
+            (Prefix, "kv-cache-config.enable-block-reuse"),
+            (Drafts, "speculative-config.max-draft-len speculative-config.num-nextn-predict-layers"),
+            (Drafter, "speculative-config.speculative-model speculative-config.speculative-model-dir"),
+            (Method, "speculative-config.decoding-type"),
+            (Kv, "kv-cache-config.dtype"),
+            (Means::Dtype, "dtype"),
+            (Settings, "extra-llm-api-options config"),
+            (Bears, "backend max-beam-width kv-cache-config.max-attention-window kv-cache-config.host-cache-size \
+                     moe-config.backend moe-config.max-num-tokens attn-backend enable-autotuner disable-overlap-scheduler cluster-size \
+                     moe-cluster-parallel-size cache-transceiver-config.backend quant-config.quant-algo lora-config \
+                     stream-interval attention-dp-config.enable-balance"),
+        ],
+        Program::LlamaCpp => &[
+            (Model, "m model"),
+            (Repo, "hf hfr hf-repo"),
+            (Longest, "c ctx-size"),
+            (Sequences, "np parallel"),
+            (Pass, "b batch-size"),
+            (Part, "ub ubatch-size"),
+            (Layers, "ngl gpu-layers n-gpu-layers"),
+            (ExpertLayers, "ncmoe n-cpu-moe"),
+            (AllExperts, "cmoe cpu-moe"),
+            (Flash, "fa flash-attn"),
+            (KvPart, "ctk cache-type-k ctv cache-type-v"),
+            (Drafts, "draft draft-n draft-max spec-draft-n-max"),
+            (Drafter, "md model-draft spec-draft-model"),
+            (Prompt, "p n-prompt"),
+            (Answer, "n n-gen"),
+            (Depth, "d n-depth"),
+            (Bears, "ot override-tensor ts tensor-split sm split-mode mg main-gpu nkvo no-kv-offload kvu kv-unified swa-full \
+                     ngld gpu-layers-draft n-gpu-layers-draft cd ctx-size-draft mmproj mm no-mmproj cram cache-ram device dev rpc \
+                     hff hf-file lora lora-scaled cb cont-batching nocb no-cont-batching fit fitt fit-target fitc fit-ctx \
+                     threads t threads-batch tb mlock no-mmap mmap load-mode numa rope-scaling rope-scale yarn-orig-ctx hfd hf-repo-draft"),
+        ],
+    }
+}
+
+const VLLM_BEARS: &str = "kv-transfer-config kv-offloading-size kv-offloading-backend limit-mm-per-prompt mm-processor-kwargs \
+     max-seq-len-to-capture hf-overrides rope-scaling rope-theta all2all-backend attention-backend attention-config moe-backend \
+     enable-dbo ubatch-size enable-eplb eplb-config enable-sleep-mode mamba-cache-dtype mamba-ssm-cache-dtype mamba-block-size \
+     mamba-cache-mode disable-hybrid-kv-cache-manager disable-sliding-window kv-cache-dtype-skip-layers kv-sharing-fast-prefill \
+     language-model-only mm-encoder-only mm-encoder-tp-mode skip-mm-profiling prefill-context-parallel-size pcp num-lookahead-slots \
+     num-scheduler-steps async-scheduling scheduling-policy long-prefill-token-threshold max-num-partial-prefills \
+     max-long-partial-prefills data-parallel-size-local dpl model-impl runner task convert performance-mode calculate-kv-scales \
+     offload-backend offload-group-size offload-params offload-num-in-group offload-prefetch-step additional-config \
+     disable-custom-all-reduce compilation-config.pass-config compilation-config.splitting-ops compilation-config.mode \
+     compilation-config.level compilation-config.custom-ops compilation-config.use-inductor kernel-config enable-return-routed-experts \
+     speculative-config.draft-tensor-parallel-size speculative-config.quantization speculative-config.prompt-lookup-max \
+     speculative-config.prompt-lookup-min speculative-config.max-model-len speculative-draft-tensor-parallel-size scheduler-delay-factor \
+     preemption-mode use-v2-block-manager guided-decoding-backend dcp-comm-backend max-cpu-loras fully-sharded-loras \
+     lora-extra-vocab-size lora-dtype mm-processor-cache-gb enable-prompt-embeds device ngram-prompt-lookup-max ngram-prompt-lookup-min";
+
+const SGLANG_BEARS: &str = "max-prefill-tokens prefill-max-requests enable-mixed-chunk schedule-policy schedule-conservativeness \
+     enable-hierarchical-cache hicache-ratio hicache-size hicache-write-policy hicache-io-backend hicache-mem-layout \
+     hicache-storage-backend moe-a2a-backend moe-runner-backend attention-backend prefill-attention-backend decode-attention-backend \
+     disaggregation-mode enable-torch-compile torch-compile-max-bs enable-two-batch-overlap enable-single-batch-overlap \
+     swa-full-tokens-ratio max-mamba-cache-size mamba-ssm-dtype mamba-full-memory-ratio mamba-scheduler-strategy enable-memory-saver \
+     disable-overlap-schedule stream-interval enable-piecewise-cuda-graph disable-piecewise-cuda-graph piecewise-cuda-graph-max-tokens \
+     cuda-graph-padding disable-cuda-graph-padding json-model-override-args torchao-config enable-multimodal attn-cp-size \
+     attention-context-parallel-size moe-dp-size moe-dense-tp-size enable-dp-lm-head speculative-eagle-topk speculative-num-draft-tokens \
+     speculative-draft-model-quantization lora-paths enable-eplb deepep-mode enable-deepep-moe fp8-gemm-backend dp-attention-local-control-broadcast \
+     load-balance-method num-continuous-decode-steps enable-mla enable-flashinfer-mla enable-nsa-prefill-context-parallel offload-group-size \
+     offload-mode offload-num-in-group disable-hybrid-swa-memory enable-ep-moe enable-flashinfer-trtllm-moe max-queued-requests nnodes";
+
+/// Flags with a dashed name, and what its first dashes left off.
+fn bare(name: &str) -> String {
+    name.trim_start_matches('-').replace('_', "-")
+}
+
+fn means(program: Program, name: &str) -> Option<Means> {
+    let all = || table(program).iter();
+    let exact = all().find(|(_, names)| names.split_whitespace().any(|own| own == name));
+    let (base, inner) = name.split_once('.').map_or((name, None), |(base, inner)| (base, Some(inner)));
+    // A part of a value that bears on the answer as a whole.
+    let whole = || inner.and_then(|_| all().find(|(m, names)| *m == Bears && names.split_whitespace().any(|own| own == base)));
+    exact.or_else(whole).map(|(means, _)| *means)
+}
+
+/// Everything a server was started with.
+pub fn launch(started: &Started, program: Program, list: &FlagList, settings: Option<&str>, version: Option<&str>) -> Result<Launch, SpecError> {
+    let version = version.map(str::to_owned).or_else(|| started.version.clone());
+    let (mut flags, alone) = said(list, &started.words, version.as_deref())?;
+    let on_line = flags.len();
+    if let Some(text) = settings {
+        flags.extend(configured(text)?);
+    }
+    let mut state = State::new(program);
+    let mut readings = Vec::new();
+    for (at, flag) in flags.iter().enumerate() {
+        let name = bare(&flag.name);
+        // A prompt of llama-server is a text, one of llama-bench a length.
+        let bench = |m: &Means| !matches!(m, Prompt | Answer | Depth) || list.command == "llama-bench";
+        let used = match (means(program, &name).filter(bench), cutting(program, &name)) {
+            (_, Some(cut)) => state.cut(cut, flag, &name)?,
+            (Some(Bears), _) => Use::Unmodelled(None),
+            (Some(Settings), _) if settings.is_none() => Use::Unmodelled(Some("the file it names was not given".into())),
+            (Some(means), _) => state.take(means, flag, &name)?,
+            (None, None) => match name.strip_prefix("no-") {
+                Some(positive) if list.switch(&format!("--{positive}")) => state.off(program, flag, positive)?,
+                _ => Use::Idle,
+            },
+        };
+        // What a list does not have was never read by the engine, whatever it would mean.
+        let known = match at < on_line && !(program == Program::Vllm && name.split('.').next() == Some("O")) {
+            true => judged(list, &flag.name, version.as_deref()),
+            false => Use::Idle,
+        };
+        let used = if matches!(known, Use::Idle) { used } else { known };
+        readings.push(Reading { flag: typed(flag), value: shown(flag.value.as_ref()), place: flag.word.place, used });
+    }
+    state.positional(&alone)?;
+    state.against()?;
+    let gpus = started.gpus.or_else(|| visible(&started.env));
+    readings.extend(started.env.iter().map(|(name, value)| variable(name, value)));
+    let layout = state.layout()?;
+    Ok(Launch {
+        program,
+        version,
+        image: started.image.clone(),
+        gpus,
+        model: state.model.map(|(model, _)| model),
+        layout,
+        cut: !state.degrees.is_empty(),
+        start: state.start,
+        fit_longest: state.fit_longest,
+        weights: state.weights,
+        dtype: state.dtype,
+        kv: state.kv,
+        env: started.env.clone(),
+        flags: readings,
+    })
+}
+
+/// The flag without what its value was taken apart into.
+fn typed(flag: &Said) -> String {
+    let (base, inner) = flag.name.split_once('.').map_or((flag.name.as_str(), None), |(b, i)| (b, Some(i)));
+    let own = flag.word.text.split(['=', '.']).next().unwrap_or(base);
+    let own = if flag.word.place == 0 || own.is_empty() { base } else { own };
+    inner.map_or_else(|| own.to_owned(), |inner| format!("{own}.{inner}"))
+}
+
+fn shown(value: Option<&Value>) -> Option<String> {
+    Some(match value? {
+        Value::String(text) => text.clone(),
+        Value::Array(list) => {
+            let texts: Vec<String> = list.iter().filter_map(|one| shown(Some(one))).collect();
+            texts.join(" ")
+        }
+        other => other.to_string(),
+    })
+}
+
+/// Variables that bear on the answer.
+fn variable(name: &str, value: &str) -> Reading {
+    let used = match name {
+        "CUDA_VISIBLE_DEVICES" | "HIP_VISIBLE_DEVICES" | "NVIDIA_VISIBLE_DEVICES" | "WORLD_SIZE" => Use::Obeyed,
+        _ if name.starts_with("VLLM_") || name.starts_with("SGLANG_") || name.starts_with("SGL_") => {
+            let quiet = ["LOG", "API_KEY", "CACHE_ROOT", "HOST", "PORT", "USAGE", "NO_USAGE", "TIMEOUT", "DOWNLOAD", "MODELSCOPE"];
+            if quiet.iter().any(|word| name.contains(word)) { Use::Idle } else { Use::Unmodelled(None) }
+        }
+        "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_ALLOC_CONF" => Use::Unmodelled(None),
+        _ => Use::Idle,
+    };
+    Reading { flag: name.to_owned(), value: Some(value.to_owned()), place: 0, used }
+}
+
+fn visible(env: &BTreeMap<String, String>) -> Option<u64> {
+    let names = ["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"];
+    let list = names.iter().find_map(|name| env.get(*name))?;
+    let count = list.split(',').filter(|one| one.trim().parse::<u64>().is_ok()).count() as u64;
+    (count > 0).then_some(count)
+}
+
+fn cutting(program: Program, name: &str) -> Option<Meaning> {
+    flags::meaning(program.tool()?, name)
+}
+
+/// What has been said so far, and where.
+struct State {
+    program: Program,
+    start: Start,
+    model: Option<(String, String)>,
+    degrees: BTreeMap<Meaning, u64>,
+    fit_longest: bool,
+    weights: Option<String>,
+    dtype: Option<String>,
+    kv: Option<String>,
+    lora: (bool, Option<u64>, Option<u64>),
+    /// The first time something was said: its words and its value.
+    first: BTreeMap<String, (String, String)>,
+}
+
+impl State {
+    fn new(program: Program) -> Self {
+        Self {
+            program,
+            start: Start::default(),
+            model: None,
+            degrees: BTreeMap::new(),
+            fit_longest: false,
+            weights: None,
+            dtype: None,
+            kv: None,
+            lora: (false, None, None),
+            first: BTreeMap::new(),
+        }
+    }
+
+    /// Refuses the same thing said twice with other values; a line wins over a file of settings.
+    fn once(&mut self, what: String, flag: &Said) -> Result<bool, SpecError> {
+        let value = shown(flag.value.as_ref()).unwrap_or_default();
+        let own = (format!("{} {value}", typed(flag)).trim().to_owned(), value);
+        match self.first.get(&what) {
+            Some((_, before)) if *before == own.1 => Ok(true),
+            Some(_) if flag.word.place == 0 => Ok(false),
+            Some((said, _)) => {
+                let why = format!("{} against {} before it", shorten(&own.0), shorten(said));
+                Err(flag.word.wrong(why).hint("say it once: engines take the last without a word"))
+            }
+            None => {
+                self.first.insert(what, own);
+                Ok(true)
+            }
+        }
+    }
+
+    fn cut(&mut self, cut: Meaning, flag: &Said, name: &str) -> Result<Use, SpecError> {
+        if !self.once(format!("cut {cut:?}"), flag)? {
+            return Ok(Use::Idle);
+        }
+        let n = if cut.is_switch() { u64::from(truth(flag, true)?) } else { whole(flag, name, 1)? };
+        self.degrees.insert(cut, n);
+        Ok(Use::Obeyed)
+    }
+
+    fn take(&mut self, means: Means, flag: &Said, name: &str) -> Result<Use, SpecError> {
+        let key = if means == KvPart { format!("{means:?} {name}") } else { format!("{means:?}") };
+        if !matches!(means, Settings | Level) && !self.once(key, flag)? {
+            return Ok(Use::Idle);
+        }
+        let s = &mut self.start;
+        match means {
+            Model | Repo => self.named(means, flag)?,
+            Utilisation => s.utilisation = Some(share(flag)?),
+            Cache => s.cache = Some(Bytes::b(count(self.program, flag)? as f64)),
+            Blocks => s.blocks = Some(whole(flag, name, 1)?),
+            CacheTokens => s.cache_tokens = Some(whole(flag, name, 1)?),
+            Longest => {
+                let value = text(flag)?;
+                let auto = matches!(value.as_str(), "auto" | "-1") && self.program == Program::Vllm;
+                self.fit_longest = auto;
+                // llama.cpp takes 0 for the model's own.
+                let own = value == "0" && self.program == Program::LlamaCpp || value == "None" || value == "null";
+                if !auto && !own {
+                    self.start.longest = Some(count(self.program, flag)?);
+                }
+            }
+            Sequences => {
+                let auto = self.program == Program::LlamaCpp && text(flag)? == "-1";
+                if !auto {
+                    s.sequences = Some(whole(flag, name, 1)?);
+                }
+            }
+            Pass => {
+                let value = text(flag)?;
+                if self.program == Program::Sglang && value.starts_with('-') {
+                    s.chunked = Some(false);
+                } else {
+                    s.pass = Some(count(self.program, flag)?);
+                }
+            }
+            Part => s.part = Some(whole(flag, name, 1)?),
+            Block => s.block = Some(whole(flag, name, 1)?),
+            Eager => s.eager = truth(flag, true)?,
+            GraphMode => {
+                let none = flag.value.as_ref().is_some_and(Value::is_null);
+                s.eager |= none || matches!(text(flag).unwrap_or_default().to_ascii_uppercase().as_str(), "NONE" | "0");
+            }
+            Level => match shown(flag.value.as_ref()).and_then(|v| v.parse::<u64>().ok()) {
+                Some(0) => s.eager = true,
+                Some(_) => return Ok(Use::Idle),
+                None => return Ok(Use::Unmodelled(None)),
+            },
+            GraphMost => s.graph = Some(whole(flag, name, 0)?),
+            GraphSizes => {
+                let sizes = list(flag)?;
+                s.graph = sizes.iter().copied().max();
+                s.graphs = Some(sizes.len() as u64);
+            }
+            Chunked => s.chunked = Some(truth(flag, true)?),
+            Prefix => s.prefix_cache = Some(truth(flag, true)?),
+            NoPrefix => s.prefix_cache = Some(!truth(flag, true)?),
+            Offload => {
+                let gib = real(flag)?;
+                // Engines say GB and reckon in GiB.
+                s.offload = (gib > 0.0).then(|| Bytes::gib(gib));
+            }
+            Layers => match text(flag)?.as_str() {
+                "all" | "-1" => s.layers = Some(u64::from(u16::MAX)),
+                "auto" => return Ok(Use::Unmodelled(Some("auto: all layers are taken".into()))),
+                _ => s.layers = Some(whole(flag, name, 0)?),
+            },
+            ExpertLayers => s.expert_layers = Some(whole(flag, name, 0)?),
+            AllExperts => s.expert_layers = Some(u64::from(u16::MAX)),
+            Flash => match shown(flag.value.as_ref()).unwrap_or_default().as_str() {
+                "auto" => {}
+                "" | "on" | "1" | "true" | "enabled" => s.flash = Some(true),
+                "off" | "0" | "false" | "disabled" | "0,1" | "1,0" => s.flash = Some(false),
+                other => return Err(flag.word.wrong(format!("{other} is not on, off or auto"))),
+            },
+            Drafts => s.drafts = Some(whole(flag, name, 0)?),
+            Drafter => s.drafter = Some(text(flag)?),
+            Method => s.method = Some(text(flag)?),
+            Lora => self.lora.0 = truth(flag, true)?,
+            MostLoras => self.lora.1 = Some(whole(flag, name, 1)?),
+            LoraRank => self.lora.2 = Some(whole(flag, name, 1)?),
+            Weights => return self.quantised(flag),
+            Means::Dtype => {
+                let word = text(flag)?;
+                if word != "auto" {
+                    let known = Dtype::named(&word).filter(|d| matches!(d, Dtype::Fp32 | Dtype::Bf16 | Dtype::Fp16));
+                    let wrong = || flag.word.wrong(format!("\"{}\" is no type to compute in", shorten(&word)));
+                    let known = known.ok_or_else(|| wrong().hint("expected auto, bfloat16, float16 or float32"))?;
+                    self.dtype = Some(known.to_string());
+                }
+            }
+            Kv | KvPart => return self.cached(flag, means == KvPart),
+            Prompt | Answer | Depth => {
+                let most = list(flag)?.into_iter().max().unwrap_or(0);
+                s.longest = Some(s.longest.unwrap_or(0).saturating_add(most)).filter(|n| *n > 0);
+            }
+            Settings => {}
+            Bears => return Ok(Use::Unmodelled(None)),
+        }
+        Ok(Use::Obeyed)
+    }
+
+    /// `--no-NAME` of a switch.
+    fn off(&mut self, program: Program, flag: &Said, positive: &str) -> Result<Use, SpecError> {
+        let s = &mut self.start;
+        if let Some(cut) = cutting(program, positive) {
+            if self.degrees.get(&cut).is_some_and(|n| *n == 1) && cut.is_switch() {
+                return Err(flag.word.wrong(format!("--{positive} stands before it")).hint("say one of them"));
+            }
+            return Ok(Use::Obeyed);
+        }
+        let Some(means) = means(program, positive) else { return Ok(Use::Idle) };
+        if self.first.contains_key(&format!("{means:?}")) && means != Bears {
+            return Err(flag.word.wrong(format!("--{positive} stands before it")).hint("say one of them"));
+        }
+        match means {
+            Eager => s.eager = false,
+            Chunked => s.chunked = Some(false),
+            Prefix => s.prefix_cache = Some(false),
+            Lora => self.lora.0 = false,
+            Bears => return Ok(Use::Unmodelled(None)),
+            _ => return Ok(Use::Idle),
+        }
+        self.first.insert(format!("{means:?}"), (typed(flag), "false".into()));
+        Ok(Use::Obeyed)
+    }
+
+    fn named(&mut self, means: Means, flag: &Said) -> Result<(), SpecError> {
+        let value = text(flag)?;
+        let (model, format) = match value.rsplit_once(':').filter(|_| means == Repo) {
+            Some((repo, format)) => (repo.to_owned(), Some(format)),
+            None => (value, None),
+        };
+        if let Some((before, said)) = self.model.as_ref().filter(|(before, _)| *before != model) {
+            let why = format!("a second model, after {said} {}", shorten(before));
+            return Err(flag.word.wrong(why).hint("expected one model"));
+        }
+        if let Some(format) = format.and_then(Dtype::named) {
+            self.weights = Some(format.to_string());
+        }
+        self.model = Some((model, typed(flag)));
+        Ok(())
+    }
+
+    /// Words that belong to no flag: the model.
+    fn positional(&mut self, alone: &[super::Word]) -> Result<(), SpecError> {
+        for word in alone {
+            match &self.model {
+                Some((before, _)) if *before == word.text => {}
+                Some((before, said)) => {
+                    let said = if said.is_empty() { String::new() } else { format!("{said} ") };
+                    let why = format!("a second model, or a value without its flag, after {said}{}", shorten(before));
+                    return Err(word.wrong(why).hint("expected one model; check the flag before the word"));
+                }
+                None => self.model = Some((word.text.clone(), String::new())),
+            }
+        }
+        if let Some((model, _)) = self.model.as_ref().filter(|(model, _)| model.starts_with('$')) {
+            let problem = format!("the model is {model}, a variable that the line does not set");
+            return Err(SpecError::said(problem).hint("put its value in, or set it before the command: MODEL=... vllm serve $MODEL"));
+        }
+        Ok(())
+    }
+
+    /// What cannot go together.
+    fn against(&mut self) -> Result<(), SpecError> {
+        if let (true, most, rank) = self.lora {
+            self.start.adapters = Some((most.unwrap_or(1), rank.unwrap_or(16)));
+        }
+        if self.program == Program::LlamaCpp {
+            return Ok(());
+        }
+        let sizes = [GraphMost, GraphSizes].into_iter().find_map(|m| self.first.get(&format!("{m:?}")));
+        let eager = [Eager, GraphMode].into_iter().find_map(|m| self.first.get(&format!("{m:?}")));
+        if let (true, Some((sizes, _)), Some((eager, _))) = (self.start.eager, sizes, eager) {
+            let problem = format!("{} asks for graphs and {} for none", shorten(sizes), shorten(eager));
+            return Err(SpecError::said(problem).hint("say one of them"));
+        }
+        if let (Some(longest), Some(pass), Some(false)) = (self.start.longest, self.start.pass, self.start.chunked)
+            && self.program == Program::Vllm
+            && pass < longest
+        {
+            let problem = format!(
+                "--max-num-batched-tokens {pass} is below --max-model-len {longest}, and prompts are not cut into chunks"
+            );
+            return Err(SpecError::said(problem).hint("raise the first, lower the second, or leave chunked prefill on"));
+        }
+        if self.program == Program::Vllm
+            && let (Some(pass), Some(sequences)) = (self.start.pass, self.start.sequences)
+            && pass < sequences
+        {
+            let problem = format!("--max-num-batched-tokens {pass} is below --max-num-seqs {sequences}");
+            return Err(SpecError::said(problem).hint("vLLM refuses this: a pass must hold a token of each sequence"));
+        }
+        let said = |cut: Meaning| self.degrees.get(&cut).copied();
+        if self.program == Program::Sglang && said(Meaning::AttentionDp) == Some(1) && said(Meaning::Dp).unwrap_or(1) <= 1 {
+            let problem = "--enable-dp-attention without --dp-size: attention groups of one".to_owned();
+            return Err(SpecError::said(problem).hint("give --dp-size as well, such as --dp-size 8"));
+        }
+        Ok(())
+    }
+
+    fn layout(&self) -> Result<Layout, SpecError> {
+        match self.program.tool() {
+            Some(tool) => flags::cut(tool, &self.degrees),
+            None => Ok(Layout::single()),
+        }
+    }
+
+    /// Formats that an engine makes of a checkpoint; those that a checkpoint must have already are its own.
+    fn quantised(&mut self, flag: &Said) -> Result<Use, SpecError> {
+        let word = text(flag)?.to_ascii_lowercase();
+        let made = match word.as_str() {
+            "none" | "null" => None,
+            "fp8" | "w8a8_fp8" | "fp8_per_tensor" | "fp8_per_block" | "ptpc_fp8" => Some("fp8"),
+            "int8_per_channel_weight_only" | "w8a8_int8" | "experts_int8" => Some("int8"),
+            "bitsandbytes" => Some("int4"),
+            "mxfp8" => Some("mxfp8"),
+            "mxfp4" => Some("mxfp4"),
+            "modelopt_fp4" | "nvfp4" | "petit_nvfp4" => Some("nvfp4"),
+            "awq" | "gptq" | "awq_marlin" | "gptq_marlin" | "moe_wna16" | "auto-round" | "auto_gptq" | "inc" => Some("int4"),
+            _ => return Ok(Use::Unmodelled(Some("weights are taken as the checkpoint has them".into()))),
+        };
+        self.weights = made.map(str::to_owned);
+        Ok(Use::Obeyed)
+    }
+
+    fn cached(&mut self, flag: &Said, part: bool) -> Result<Use, SpecError> {
+        let word = text(flag)?.to_ascii_lowercase();
+        if word == "auto" {
+            return Ok(Use::Obeyed);
+        }
+        let word = if word.starts_with("fp8") && word != "fp8_ds_mla" { "fp8".to_owned() } else { word };
+        let Some(dtype) = Dtype::named(&word) else {
+            return Ok(Use::Unmodelled(Some("the cache is taken in the model's own type".into())));
+        };
+        match self.kv.as_deref().and_then(Dtype::named).filter(|_| part) {
+            // Keys and values of llama.cpp apart: the wider one is taken for both.
+            Some(other) if other != dtype => {
+                let wider = if other.bits() >= dtype.bits() { other } else { dtype };
+                self.kv = Some(wider.to_string());
+                return Ok(Use::Unmodelled(Some(format!("keys and values differ: both are taken as {wider}"))));
+            }
+            _ => self.kv = Some(dtype.to_string()),
+        }
+        Ok(Use::Obeyed)
+    }
+}
+
+/// A count as vLLM reads it (32k is 32,000, 32K is 32,768); others take digits alone.
+fn count(program: Program, flag: &Said) -> Result<u64, SpecError> {
+    let text = text(flag)?;
+    let human = (program == Program::Vllm).then(|| human(&text)).flatten();
+    human.or_else(|| text.parse::<u64>().ok()).filter(|n| (1..=1 << 50).contains(n)).ok_or_else(|| {
+        let hint = if program == Program::Vllm { "expected such as 32768, 32k or 32K" } else { "expected such as 32768" };
+        flag.word.wrong(format!("\"{}\" is no number it takes", shorten(&text))).hint(hint)
+    })
+}
+
+/// 1k is a thousand, 1K is 1,024; a part of a binary unit is refused, as vLLM does.
+fn human(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at(text.len().checked_sub(1).filter(|at| text.is_char_boundary(*at))?);
+    let factor: u64 = match unit {
+        "k" => 1000,
+        "m" => 1_000_000,
+        "g" => 1_000_000_000,
+        "t" => 1_000_000_000_000,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        "T" => 1 << 40,
+        _ => return None,
+    };
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor);
+    }
+    let real = number.parse::<f64>().ok().filter(|x| unit.chars().all(char::is_lowercase) && (0.0..1e9).contains(x))?;
+    Some((real * factor as f64).round() as u64)
+}
+
+fn text(flag: &Said) -> Result<String, SpecError> {
+    let missing = || flag.word.wrong("no value follows it");
+    let value = shown(flag.value.as_ref()).ok_or_else(missing)?;
+    if value.contains('$') {
+        return Err(flag.word.wrong(format!("its value is {}, which the line does not set", shorten(&value))));
+    }
+    Ok(value)
+}
+
+fn whole(flag: &Said, name: &str, least: u64) -> Result<u64, SpecError> {
+    let value = text(flag)?;
+    value.parse::<u64>().ok().filter(|n| (least..=1 << 40).contains(n)).ok_or_else(|| {
+        let what = format!("--{} has {}", name, shorten(&value));
+        flag.word.wrong(what).hint(format!("expected a whole number from {least} on"))
+    })
+}
+
+fn real(flag: &Said) -> Result<f64, SpecError> {
+    let value = text(flag)?;
+    let sound = value.parse::<f64>().ok().filter(|x| (0.0..1e6).contains(x));
+    sound.ok_or_else(|| flag.word.wrong(format!("{} is no amount", shorten(&value))).hint("expected a number such as 10"))
+}
+
+fn share(flag: &Said) -> Result<Fraction, SpecError> {
+    let value = text(flag)?;
+    let sound = value.parse::<f64>().ok().and_then(Fraction::checked).filter(|f| f.get() > 0.0);
+    sound.ok_or_else(|| {
+        flag.word.wrong(format!("{} is no share", shorten(&value))).hint("expected above 0, at most 1, such as 0.9")
+    })
+}
+
+fn truth(flag: &Said, bare: bool) -> Result<bool, SpecError> {
+    match shown(flag.value.as_ref()).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" => Ok(bare),
+        "true" | "1" | "on" | "yes" => Ok(true),
+        "false" | "0" | "off" | "no" | "none" | "null" => Ok(false),
+        other => Err(flag.word.wrong(format!("{} is neither true nor false", shorten(other)))),
+    }
+}
+
+/// Numbers with blanks or commas between them, or a list.
+fn list(flag: &Said) -> Result<Vec<u64>, SpecError> {
+    let value = text(flag)?;
+    let parts = value.trim_matches(['[', ']']).split([' ', ',']).filter(|one| !one.is_empty());
+    let read: Option<Vec<u64>> = parts.map(|one| one.parse::<u64>().ok().filter(|n| *n <= 1 << 40)).collect();
+    let wrong = || flag.word.wrong(format!("{} is no list of whole numbers", shorten(&value)));
+    read.filter(|all| !all.is_empty()).ok_or_else(wrong)
+}
