@@ -85,7 +85,10 @@ pub struct History {
 pub enum Age {
     Known,
     /// Another version has it: the first and the last that was read and does, where that is not the oldest or the newest.
-    Other { since: Option<String>, until: Option<String> },
+    Other {
+        since: Option<String>,
+        until: Option<String>,
+    },
     Never,
 }
 

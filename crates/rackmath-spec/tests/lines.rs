@@ -20,7 +20,7 @@ fn read(text: &str) -> Result<Launch, SpecError> {
 }
 
 fn refused(text: &str) -> String {
-    read(text).map(|l| panic!("{text}: {l:?}")).unwrap_or_else(|e: SpecError| e.to_string())
+    read(text).map_or_else(|e: SpecError| e.to_string(), |l| panic!("{text}: {l:?}"))
 }
 
 /// Lines of threads: where, the version stated there or released at the time (none where the engine numbers builds), the line.
@@ -174,7 +174,10 @@ fn what_lines_mean_is_what_the_engine_takes() {
     let l = read(REAL[18].2).unwrap();
     assert_eq!((l.layout.degrees().dp, l.layout.degrees().tp, l.start.graph), (8, 1, Some(64)));
     let l = read(REAL[20].2).unwrap();
-    assert_eq!((l.start.layers, l.start.expert_layers, l.start.flash, l.start.longest), (Some(99), Some(3), Some(true), None));
+    assert_eq!(
+        (l.start.layers, l.start.expert_layers, l.start.flash, l.start.longest),
+        (Some(99), Some(3), Some(true), None)
+    );
     let l = read(REAL[23].2).unwrap();
     assert_eq!((l.kv.as_deref(), l.model.as_deref()), (Some("q4_0"), Some("unsloth/Qwen3.6-35B-A3B-MTP-GGUF")));
     for (text, longest, fit) in [
@@ -187,7 +190,8 @@ fn what_lines_mean_is_what_the_engine_takes() {
         let l = read(text).unwrap();
         assert_eq!((l.start.longest, l.fit_longest), (longest, fit), "{text}");
     }
-    let l = read("vllm serve m --compilation-config.cudagraph_mode NONE --no-enable-prefix-caching -O3 -ep -dp 2").unwrap();
+    let l =
+        read("vllm serve m --compilation-config.cudagraph_mode NONE --no-enable-prefix-caching -O3 -ep -dp 2").unwrap();
     assert_eq!((l.start.eager, l.start.prefix_cache, l.layout.degrees().ep), (true, Some(false), 2));
     assert!(l.flags.iter().all(|f| !matches!(f.used, Use::Unknown(_) | Use::Other { .. })), "{:?}", l.flags);
     let l = read("vllm serve m --cudagraph-capture-sizes 1 2 4 8 --enable-lora --max-loras 4 --max-lora-rank 64 --kv-cache-memory-bytes 10G").unwrap();
@@ -205,7 +209,12 @@ fn a_file_of_settings_speaks_where_the_line_does_not() {
     assert_eq!((l.start.prefix_cache, l.start.graph, l.layout.degrees().dp), (Some(false), Some(128), 8));
     let without = read(line).unwrap();
     assert!(without.flags.iter().any(|f| matches!(&f.used, Use::Unmodelled(Some(why)) if why.contains("not given"))));
-    let l = read_with("vllm serve --config x.yaml", Some("model: a/b\ntensor-parallel-size: 4\nenforce-eager: true\n"), None).unwrap();
+    let l = read_with(
+        "vllm serve --config x.yaml",
+        Some("model: a/b\ntensor-parallel-size: 4\nenforce-eager: true\n"),
+        None,
+    )
+    .unwrap();
     assert_eq!((l.model.as_deref(), l.layout.degrees().tp, l.start.eager), (Some("a/b"), 4, true));
 }
 
@@ -216,7 +225,10 @@ fn what_is_wrong_is_pointed_at() {
         ("vllm serve a/b c/d", &["word 4", "\"c/d\"", "second model"]),
         ("vllm serve a/b --model c/d", &["\"a/b\"", "second model", "--model c/d"]),
         ("vllm serve m -tp 4 --tensor-parallel-size 8", &["word 6", "--tensor-parallel-size 8 against -tp 4"]),
-        ("vllm serve m --enforce-eager --cudagraph-capture-sizes 1 2", &["--cudagraph-capture-sizes", "--enforce-eager"]),
+        (
+            "vllm serve m --enforce-eager --cudagraph-capture-sizes 1 2",
+            &["--cudagraph-capture-sizes", "--enforce-eager"],
+        ),
         ("vllm serve m --enable-prefix-caching --no-enable-prefix-caching", &["word 5", "stands before it"]),
         ("vllm serve m --max-model-len abc", &["word 4", "abc"]),
         ("vllm serve m --gpu-memory-utilization 90", &["word 4", "90 is no share"]),

@@ -87,13 +87,9 @@ fn of_words(all: &[Word]) -> Result<Started, SpecError> {
             bare = Some(rest);
         }
     }
-    match bare {
-        Some(words) => Ok(Started { words, env, ..Started::default() }),
-        None => {
-            let first = all.iter().find(|word| word.assignment().is_none()).unwrap_or(&all[0]);
-            Err(first.wrong("no server that is known here").hint(KNOWN))
-        }
-    }
+    let first = all.iter().find(|word| word.assignment().is_none()).unwrap_or(&all[0]);
+    let words = bare.ok_or_else(|| first.wrong("no server that is known here").hint(KNOWN))?;
+    Ok(Started { words, env, ..Started::default() })
 }
 
 const KNOWN: &str = "expected vllm serve, python -m vllm.entrypoints.openai.api_server, python -m sglang.launch_server, \
@@ -110,9 +106,7 @@ fn server(all: &[Word]) -> Result<Option<Started>, SpecError> {
                 return Err(word.wrong(why).hint("expected vllm serve MODEL"));
             }
             ("sglang", "serve") => (Program::Sglang, "sglang", 2),
-            ("-m", "vllm.entrypoints.openai.api_server" | "vllm.entrypoints.api_server") => {
-                (Program::Vllm, "vllm", 2)
-            }
+            ("-m", "vllm.entrypoints.openai.api_server" | "vllm.entrypoints.api_server") => (Program::Vllm, "vllm", 2),
             ("-m", "sglang.launch_server") => (Program::Sglang, "sglang", 2),
             ("-m", "tensorrt_llm.commands.serve") => (Program::TrtLlm, "trtllm", 2),
             ("api_server.py", _) => (Program::Vllm, "vllm", 1),
@@ -143,8 +137,24 @@ fn server(all: &[Word]) -> Result<Option<Started>, SpecError> {
 
 /// Options of `docker run` that stand alone; every other one is followed by its value.
 const ALONE: [&str; 18] = [
-    "-d", "-i", "-t", "-it", "-ti", "-itd", "-dit", "-P", "--rm", "--detach", "--init", "--interactive", "--tty",
-    "--privileged", "--read-only", "--publish-all", "--no-healthcheck", "--oom-kill-disable",
+    "-d",
+    "-i",
+    "-t",
+    "-it",
+    "-ti",
+    "-itd",
+    "-dit",
+    "-P",
+    "--rm",
+    "--detach",
+    "--init",
+    "--interactive",
+    "--tty",
+    "--privileged",
+    "--read-only",
+    "--publish-all",
+    "--no-healthcheck",
+    "--oom-kill-disable",
 ];
 
 /// The server that a container holds.
@@ -171,14 +181,7 @@ fn container(all: &[Word]) -> Result<Option<Started>, SpecError> {
         if ALONE.contains(&name) {
             continue;
         }
-        let own;
-        let value = match attached {
-            Some(value) => value,
-            None => {
-                own = words.next();
-                own.map_or("", |w| w.text.as_str())
-            }
-        };
+        let value = attached.unwrap_or_else(|| words.next().map_or("", |w| w.text.as_str()));
         match name {
             "--gpus" | "--device" => found.gpus = found.gpus.or_else(|| cards(value)),
             "-e" | "--env" => {
@@ -261,9 +264,10 @@ pub fn of_yaml(text: &str) -> Result<Vec<Started>, SpecError> {
         })?;
     }
     if all.is_empty() {
-        let problem = match seen.is_empty() {
-            true => "a YAML file with no container".to_owned(),
-            false => format!("no container starts a server that is known here: {}", seen.join(", ")),
+        let problem = if seen.is_empty() {
+            "a YAML file with no container".to_owned()
+        } else {
+            format!("no container starts a server that is known here: {}", seen.join(", "))
         };
         return Err(SpecError::said(problem).hint("expected a compose file or a manifest whose container runs one"));
     }
@@ -308,7 +312,8 @@ fn of_container(name: &str, container: &Value, compose: bool) -> Result<Option<S
         word.text = words::filled(&round(&word.text, &found.env).replace("$$", "$"), &found.env);
         word.place = at + 1;
     }
-    let limits = ["limits", "requests"].into_iter().find_map(|kind| gpus_of(container.pointer(&format!("/resources/{kind}"))));
+    let limits =
+        ["limits", "requests"].into_iter().find_map(|kind| gpus_of(container.pointer(&format!("/resources/{kind}"))));
     let devices = container.pointer("/deploy/resources/reservations/devices").and_then(Value::as_array);
     let reserved = devices.and_then(|list| {
         let count = |one: &Value| {
@@ -341,16 +346,10 @@ fn round(text: &str, set: &BTreeMap<String, String>) -> String {
     let (mut all, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("$(") {
         all.push_str(before);
-        match after.split_once(')').and_then(|(name, behind)| Some((set.get(name)?, behind))) {
-            Some((value, behind)) => {
-                all.push_str(value);
-                rest = behind;
-            }
-            None => {
-                all.push_str("$(");
-                rest = after;
-            }
-        }
+        let known = after.split_once(')').and_then(|(name, behind)| Some((set.get(name)?.as_str(), behind)));
+        let (value, behind) = known.unwrap_or(("$(", after));
+        all.push_str(value);
+        rest = behind;
     }
     all + rest
 }
@@ -400,7 +399,11 @@ pub fn chosen(mut all: Vec<Started>, name: Option<&str>) -> Result<Started, Spec
             let valid = names(&all);
             let at = all.iter().position(|s| s.name.as_deref() == Some(name));
             at.map(|at| all.swap_remove(at)).ok_or_else(|| {
-                SpecError::value("container", format!("\"{name}\""), format!("one of those that start a server: {valid}"))
+                SpecError::value(
+                    "container",
+                    format!("\"{name}\""),
+                    format!("one of those that start a server: {valid}"),
+                )
             })
         }
         None if all.len() > 1 => {
@@ -477,13 +480,19 @@ mod tests {
     fn a_compose_file_and_a_manifest_are_read() {
         let compose = "services:\n  web:\n    image: nginx\n  llm:\n    image: vllm/vllm-openai:v0.15.1\n    command: >\n      --model Qwen/Qwen3-8B\n      --max-model-len 8192\n    environment:\n      - HF_TOKEN=x\n    deploy:\n      resources:\n        reservations:\n          devices:\n            - driver: nvidia\n              count: 2\n              capabilities: [gpu]\n";
         let found = one(compose);
-        assert_eq!((found.name.as_deref(), found.gpus, found.version.as_deref()), (Some("llm"), Some(2), Some("0.15.1")));
+        assert_eq!(
+            (found.name.as_deref(), found.gpus, found.version.as_deref()),
+            (Some("llm"), Some(2), Some("0.15.1"))
+        );
         assert_eq!(words(&found), "--model Qwen/Qwen3-8B --max-model-len 8192");
         let manifest = "apiVersion: apps/v1\nkind: Deployment\nspec:\n  replicas: 3\n  template:\n    spec:\n      containers:\n      - name: vllm\n        image: vllm/vllm-openai:v0.19.1\n        command: [\"/bin/sh\", \"-c\"]\n        args: [\"vllm serve mistralai/Mistral-7B-v0.3 --tensor-parallel-size $(TP) --enable-chunked-prefill\"]\n        env:\n        - name: TP\n          value: \"4\"\n        resources:\n          limits:\n            nvidia.com/gpu: \"4\"\n      - name: side\n        image: busybox\n";
         let found = one(manifest);
         assert_eq!((found.gpus, found.replicas), (Some(4), Some(3)));
         assert_eq!(words(&found), "mistralai/Mistral-7B-v0.3 --tensor-parallel-size 4 --enable-chunked-prefill");
-        let two = compose.replace("  web:\n    image: nginx\n", "  web:\n    image: vllm/vllm-openai:v0.15.1\n    command: --model x\n");
+        let two = compose.replace(
+            "  web:\n    image: nginx\n",
+            "  web:\n    image: vllm/vllm-openai:v0.15.1\n    command: --model x\n",
+        );
         let err = chosen(find(&two).unwrap(), None).unwrap_err().to_string();
         assert!(err.contains("2 containers start a server: llm, web") || err.contains("web, llm"), "{err}");
         assert!(chosen(find(&two).unwrap(), Some("web")).is_ok());

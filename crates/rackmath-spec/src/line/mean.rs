@@ -1,5 +1,6 @@
 //! What the flags of each server mean for memory, layout and schedule.
 
+use super::tables::{Means, table};
 use super::{Launch, Program, Reading, Said, Started, Use, configured, judged, said};
 use crate::command::FlagList;
 use crate::error::shorten;
@@ -10,194 +11,11 @@ use rackmath_units::{Bytes, Fraction};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a flag sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Means {
-    Model,
-    Utilisation,
-    Cache,
-    Blocks,
-    CacheTokens,
-    Longest,
-    Sequences,
-    Pass,
-    Part,
-    Block,
-    Eager,
-    /// None, or anything else.
-    GraphMode,
-    /// 0 is eager.
-    Level,
-    GraphMost,
-    GraphSizes,
-    Chunked,
-    Prefix,
-    NoPrefix,
-    Offload,
-    Layers,
-    ExpertLayers,
-    AllExperts,
-    Flash,
-    Drafts,
-    Drafter,
-    Method,
-    Lora,
-    MostLoras,
-    LoraRank,
-    Weights,
-    Dtype,
-    Kv,
-    /// Keys or values alone, of llama.cpp.
-    KvPart,
-    /// A repository with the format behind a colon.
-    Repo,
-    Depth,
-    Prompt,
-    Answer,
-    /// A file of settings.
-    Settings,
-    /// Bears on the answer and is not modelled.
-    Bears,
-}
-
 use Means::{
     AllExperts, Answer, Bears, Block, Blocks, Cache, CacheTokens, Chunked, Depth, Drafter, Drafts, Eager, ExpertLayers,
     Flash, GraphMode, GraphMost, GraphSizes, Kv, KvPart, Layers, Level, Longest, Lora, LoraRank, Method, Model,
     MostLoras, NoPrefix, Offload, Part, Pass, Prefix, Prompt, Repo, Sequences, Settings, Utilisation, Weights,
 };
-
-/// Names without leading dashes and with `-` for `_`; parts of a value stand behind dots.
-fn table(program: Program) -> &'static [(Means, &'static str)] {
-    match program {
-        Program::Vllm => &[
-            (Model, "model"),
-            (Utilisation, "gpu-memory-utilization device-memory-utilization"),
-            (Cache, "kv-cache-memory-bytes kv-cache-memory"),
-            (Blocks, "num-gpu-blocks-override"),
-            (Longest, "max-model-len"),
-            (Sequences, "max-num-seqs"),
-            (Pass, "max-num-batched-tokens"),
-            (Block, "block-size"),
-            (Eager, "enforce-eager"),
-            (GraphMode, "compilation-config.cudagraph-mode cc.cudagraph-mode O.cudagraph-mode"),
-            (Level, "O optimization-level compilation-config"),
-            (GraphMost, "max-cudagraph-capture-size compilation-config.max-cudagraph-capture-size cc.max-cudagraph-capture-size"),
-            (GraphSizes, "cudagraph-capture-sizes cuda-graph-sizes compilation-config.cudagraph-capture-sizes cc.cudagraph-capture-sizes"),
-            (Chunked, "enable-chunked-prefill"),
-            (Prefix, "enable-prefix-caching"),
-            (Offload, "cpu-offload-gb"),
-            (Drafts, "speculative-config.num-speculative-tokens sc.num-speculative-tokens num-speculative-tokens spec-tokens"),
-            (Drafter, "speculative-config.model sc.model speculative-model spec-model"),
-            (Method, "speculative-config.method sc.method spec-method"),
-            (Lora, "enable-lora"),
-            (MostLoras, "max-loras"),
-            (LoraRank, "max-lora-rank"),
-            (Weights, "quantization q"),
-            (Means::Dtype, "dtype"),
-            (Kv, "kv-cache-dtype"),
-            (Settings, "config"),
-            (Bears, VLLM_BEARS),
-        ],
-        Program::Sglang => &[
-            (Model, "model-path model"),
-            (Utilisation, "mem-fraction-static"),
-            (CacheTokens, "max-total-tokens"),
-            (Longest, "context-length"),
-            (Sequences, "max-running-requests"),
-            (Pass, "chunked-prefill-size"),
-            (Block, "page-size"),
-            (Eager, "disable-cuda-graph"),
-            (GraphMost, "cuda-graph-max-bs cuda-graph-max-bs-decode"),
-            (GraphSizes, "cuda-graph-bs cuda-graph-bs-decode"),
-            (NoPrefix, "disable-radix-cache"),
-            (Offload, "cpu-offload-gb"),
-            (Drafts, "speculative-num-steps"),
-            (Drafter, "speculative-draft-model-path speculative-draft"),
-            (Method, "speculative-algorithm speculative-algo"),
-            (Lora, "enable-lora"),
-            (MostLoras, "max-loras-per-batch"),
-            (LoraRank, "max-lora-rank"),
-            (Weights, "quantization"),
-            (Means::Dtype, "dtype"),
-            (Kv, "kv-cache-dtype"),
-            (Settings, "config"),
-            (Bears, SGLANG_BEARS),
-        ],
-        Program::TrtLlm => &[
-            (Model, "model"),
-            (Utilisation, "kv-cache-free-gpu-memory-fraction free-gpu-memory-fraction kv-cache-config.free-gpu-memory-fraction"),
-            (CacheTokens, "kv-cache-config.max-tokens"),
-            (Longest, "max-seq-len"),
-            (Sequences, "max-batch-size"),
-            (Pass, "max-num-tokens"),
-            (Block, "kv-cache-config.tokens-per-block"),
-            (GraphMode, "cuda-graph-config"),
-            (GraphMost, "cuda-graph-config.max-batch-size"),
-            (GraphSizes, "cuda-graph-config.batch-sizes"),
-            (Chunked, "enable-chunked-prefill"),
-            (Prefix, "kv-cache-config.enable-block-reuse"),
-            (Drafts, "speculative-config.max-draft-len speculative-config.num-nextn-predict-layers"),
-            (Drafter, "speculative-config.speculative-model speculative-config.speculative-model-dir"),
-            (Method, "speculative-config.decoding-type"),
-            (Kv, "kv-cache-config.dtype"),
-            (Means::Dtype, "dtype"),
-            (Settings, "extra-llm-api-options config"),
-            (Bears, "backend max-beam-width kv-cache-config.max-attention-window kv-cache-config.host-cache-size \
-                     moe-config.backend moe-config.max-num-tokens attn-backend enable-autotuner disable-overlap-scheduler cluster-size \
-                     moe-cluster-parallel-size cache-transceiver-config.backend quant-config.quant-algo lora-config \
-                     stream-interval attention-dp-config.enable-balance"),
-        ],
-        Program::LlamaCpp => &[
-            (Model, "m model"),
-            (Repo, "hf hfr hf-repo"),
-            (Longest, "c ctx-size"),
-            (Sequences, "np parallel"),
-            (Pass, "b batch-size"),
-            (Part, "ub ubatch-size"),
-            (Layers, "ngl gpu-layers n-gpu-layers"),
-            (ExpertLayers, "ncmoe n-cpu-moe"),
-            (AllExperts, "cmoe cpu-moe"),
-            (Flash, "fa flash-attn"),
-            (KvPart, "ctk cache-type-k ctv cache-type-v"),
-            (Drafts, "draft draft-n draft-max spec-draft-n-max"),
-            (Drafter, "md model-draft spec-draft-model"),
-            (Prompt, "p n-prompt"),
-            (Answer, "n n-gen"),
-            (Depth, "d n-depth"),
-            (Bears, "ot override-tensor ts tensor-split sm split-mode mg main-gpu nkvo no-kv-offload kvu kv-unified swa-full \
-                     ngld gpu-layers-draft n-gpu-layers-draft cd ctx-size-draft mmproj mm no-mmproj cram cache-ram device dev rpc \
-                     hff hf-file lora lora-scaled cb cont-batching nocb no-cont-batching fit fitt fit-target fitc fit-ctx \
-                     threads t threads-batch tb mlock no-mmap mmap load-mode numa rope-scaling rope-scale yarn-orig-ctx hfd hf-repo-draft"),
-        ],
-    }
-}
-
-const VLLM_BEARS: &str = "kv-transfer-config kv-offloading-size kv-offloading-backend limit-mm-per-prompt mm-processor-kwargs \
-     max-seq-len-to-capture hf-overrides rope-scaling rope-theta all2all-backend attention-backend attention-config moe-backend \
-     enable-dbo ubatch-size enable-eplb eplb-config enable-sleep-mode mamba-cache-dtype mamba-ssm-cache-dtype mamba-block-size \
-     mamba-cache-mode disable-hybrid-kv-cache-manager disable-sliding-window kv-cache-dtype-skip-layers kv-sharing-fast-prefill \
-     language-model-only mm-encoder-only mm-encoder-tp-mode skip-mm-profiling prefill-context-parallel-size pcp num-lookahead-slots \
-     num-scheduler-steps async-scheduling scheduling-policy long-prefill-token-threshold max-num-partial-prefills \
-     max-long-partial-prefills data-parallel-size-local dpl model-impl runner task convert performance-mode calculate-kv-scales \
-     offload-backend offload-group-size offload-params offload-num-in-group offload-prefetch-step additional-config \
-     disable-custom-all-reduce compilation-config.pass-config compilation-config.splitting-ops compilation-config.mode \
-     compilation-config.level compilation-config.custom-ops compilation-config.use-inductor kernel-config enable-return-routed-experts \
-     speculative-config.draft-tensor-parallel-size speculative-config.quantization speculative-config.prompt-lookup-max \
-     speculative-config.prompt-lookup-min speculative-config.max-model-len speculative-draft-tensor-parallel-size scheduler-delay-factor \
-     preemption-mode use-v2-block-manager guided-decoding-backend dcp-comm-backend max-cpu-loras fully-sharded-loras \
-     lora-extra-vocab-size lora-dtype mm-processor-cache-gb enable-prompt-embeds device ngram-prompt-lookup-max ngram-prompt-lookup-min";
-
-const SGLANG_BEARS: &str = "max-prefill-tokens prefill-max-requests enable-mixed-chunk schedule-policy schedule-conservativeness \
-     enable-hierarchical-cache hicache-ratio hicache-size hicache-write-policy hicache-io-backend hicache-mem-layout \
-     hicache-storage-backend moe-a2a-backend moe-runner-backend attention-backend prefill-attention-backend decode-attention-backend \
-     disaggregation-mode enable-torch-compile torch-compile-max-bs enable-two-batch-overlap enable-single-batch-overlap \
-     swa-full-tokens-ratio max-mamba-cache-size mamba-ssm-dtype mamba-full-memory-ratio mamba-scheduler-strategy enable-memory-saver \
-     disable-overlap-schedule stream-interval enable-piecewise-cuda-graph disable-piecewise-cuda-graph piecewise-cuda-graph-max-tokens \
-     cuda-graph-padding disable-cuda-graph-padding json-model-override-args torchao-config enable-multimodal attn-cp-size \
-     attention-context-parallel-size moe-dp-size moe-dense-tp-size enable-dp-lm-head speculative-eagle-topk speculative-num-draft-tokens \
-     speculative-draft-model-quantization lora-paths enable-eplb deepep-mode enable-deepep-moe fp8-gemm-backend dp-attention-local-control-broadcast \
-     load-balance-method num-continuous-decode-steps enable-mla enable-flashinfer-mla enable-nsa-prefill-context-parallel offload-group-size \
-     offload-mode offload-num-in-group disable-hybrid-swa-memory enable-ep-moe enable-flashinfer-trtllm-moe max-queued-requests nnodes";
 
 /// Flags with a dashed name, and what its first dashes left off.
 fn bare(name: &str) -> String {
@@ -209,12 +27,19 @@ fn means(program: Program, name: &str) -> Option<Means> {
     let exact = all().find(|(_, names)| names.split_whitespace().any(|own| own == name));
     let (base, inner) = name.split_once('.').map_or((name, None), |(base, inner)| (base, Some(inner)));
     // A part of a value that bears on the answer as a whole.
-    let whole = || inner.and_then(|_| all().find(|(m, names)| *m == Bears && names.split_whitespace().any(|own| own == base)));
+    let whole =
+        || inner.and_then(|_| all().find(|(m, names)| *m == Bears && names.split_whitespace().any(|own| own == base)));
     exact.or_else(whole).map(|(means, _)| *means)
 }
 
 /// Everything a server was started with.
-pub fn launch(started: &Started, program: Program, list: &FlagList, settings: Option<&str>, version: Option<&str>) -> Result<Launch, SpecError> {
+pub fn launch(
+    started: &Started,
+    program: Program,
+    list: &FlagList,
+    settings: Option<&str>,
+    version: Option<&str>,
+) -> Result<Launch, SpecError> {
     let version = version.map(str::to_owned).or_else(|| started.version.clone());
     let (mut flags, alone) = said(list, &started.words, version.as_deref())?;
     let on_line = flags.len();
@@ -230,7 +55,9 @@ pub fn launch(started: &Started, program: Program, list: &FlagList, settings: Op
         let used = match (means(program, &name).filter(bench), cutting(program, &name)) {
             (_, Some(cut)) => state.cut(cut, flag, &name)?,
             (Some(Bears), _) => Use::Unmodelled(None),
-            (Some(Settings), _) if settings.is_none() => Use::Unmodelled(Some("the file it names was not given".into())),
+            (Some(Settings), _) if settings.is_none() => {
+                Use::Unmodelled(Some("the file it names was not given".into()))
+            }
             (Some(means), _) => state.take(means, flag, &name)?,
             (None, None) => match name.strip_prefix("no-") {
                 Some(positive) if list.switch(&format!("--{positive}")) => state.off(program, flag, positive)?,
@@ -238,10 +65,9 @@ pub fn launch(started: &Started, program: Program, list: &FlagList, settings: Op
             },
         };
         // What a list does not have was never read by the engine, whatever it would mean.
-        let known = match at < on_line && !(program == Program::Vllm && name.split('.').next() == Some("O")) {
-            true => judged(list, &flag.name, version.as_deref()),
-            false => Use::Idle,
-        };
+        let level = program == Program::Vllm && name.split('.').next() == Some("O");
+        let typed_out = at < on_line && !level;
+        let known = if typed_out { judged(list, &flag.name, version.as_deref()) } else { Use::Idle };
         let used = if matches!(known, Use::Idle) { used } else { known };
         readings.push(Reading { flag: typed(flag), value: shown(flag.value.as_ref()), place: flag.word.place, used });
     }
@@ -292,7 +118,18 @@ fn variable(name: &str, value: &str) -> Reading {
     let used = match name {
         "CUDA_VISIBLE_DEVICES" | "HIP_VISIBLE_DEVICES" | "NVIDIA_VISIBLE_DEVICES" | "WORLD_SIZE" => Use::Obeyed,
         _ if name.starts_with("VLLM_") || name.starts_with("SGLANG_") || name.starts_with("SGL_") => {
-            let quiet = ["LOG", "API_KEY", "CACHE_ROOT", "HOST", "PORT", "USAGE", "NO_USAGE", "TIMEOUT", "DOWNLOAD", "MODELSCOPE"];
+            let quiet = [
+                "LOG",
+                "API_KEY",
+                "CACHE_ROOT",
+                "HOST",
+                "PORT",
+                "USAGE",
+                "NO_USAGE",
+                "TIMEOUT",
+                "DOWNLOAD",
+                "MODELSCOPE",
+            ];
             if quiet.iter().any(|word| name.contains(word)) { Use::Idle } else { Use::Unmodelled(None) }
         }
         "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_ALLOC_CONF" => Use::Unmodelled(None),
@@ -529,7 +366,8 @@ impl State {
         }
         if let Some((model, _)) = self.model.as_ref().filter(|(model, _)| model.starts_with('$')) {
             let problem = format!("the model is {model}, a variable that the line does not set");
-            return Err(SpecError::said(problem).hint("put its value in, or set it before the command: MODEL=... vllm serve $MODEL"));
+            return Err(SpecError::said(problem)
+                .hint("put its value in, or set it before the command: MODEL=... vllm serve $MODEL"));
         }
         Ok(())
     }
@@ -565,7 +403,10 @@ impl State {
             return Err(SpecError::said(problem).hint("vLLM refuses this: a pass must hold a token of each sequence"));
         }
         let said = |cut: Meaning| self.degrees.get(&cut).copied();
-        if self.program == Program::Sglang && said(Meaning::AttentionDp) == Some(1) && said(Meaning::Dp).unwrap_or(1) <= 1 {
+        if self.program == Program::Sglang
+            && said(Meaning::AttentionDp) == Some(1)
+            && said(Meaning::Dp).unwrap_or(1) <= 1
+        {
             let problem = "--enable-dp-attention without --dp-size: attention groups of one".to_owned();
             return Err(SpecError::said(problem).hint("give --dp-size as well, such as --dp-size 8"));
         }
@@ -590,7 +431,9 @@ impl State {
             "mxfp8" => Some("mxfp8"),
             "mxfp4" => Some("mxfp4"),
             "modelopt_fp4" | "nvfp4" | "petit_nvfp4" => Some("nvfp4"),
-            "awq" | "gptq" | "awq_marlin" | "gptq_marlin" | "moe_wna16" | "auto-round" | "auto_gptq" | "inc" => Some("int4"),
+            "awq" | "gptq" | "awq_marlin" | "gptq_marlin" | "moe_wna16" | "auto-round" | "auto_gptq" | "inc" => {
+                Some("int4")
+            }
             _ => return Ok(Use::Unmodelled(Some("weights are taken as the checkpoint has them".into()))),
         };
         self.weights = made.map(str::to_owned);
@@ -624,7 +467,8 @@ fn count(program: Program, flag: &Said) -> Result<u64, SpecError> {
     let text = text(flag)?;
     let human = (program == Program::Vllm).then(|| human(&text)).flatten();
     human.or_else(|| text.parse::<u64>().ok()).filter(|n| (1..=1 << 50).contains(n)).ok_or_else(|| {
-        let hint = if program == Program::Vllm { "expected such as 32768, 32k or 32K" } else { "expected such as 32768" };
+        let hint =
+            if program == Program::Vllm { "expected such as 32768, 32k or 32K" } else { "expected such as 32768" };
         flag.word.wrong(format!("\"{}\" is no number it takes", shorten(&text))).hint(hint)
     })
 }
@@ -670,7 +514,9 @@ fn whole(flag: &Said, name: &str, least: u64) -> Result<u64, SpecError> {
 fn real(flag: &Said) -> Result<f64, SpecError> {
     let value = text(flag)?;
     let sound = value.parse::<f64>().ok().filter(|x| (0.0..1e6).contains(x));
-    sound.ok_or_else(|| flag.word.wrong(format!("{} is no amount", shorten(&value))).hint("expected a number such as 10"))
+    sound.ok_or_else(|| {
+        flag.word.wrong(format!("{} is no amount", shorten(&value))).hint("expected a number such as 10")
+    })
 }
 
 fn share(flag: &Said) -> Result<Fraction, SpecError> {

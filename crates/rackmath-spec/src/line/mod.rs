@@ -6,6 +6,7 @@
 
 pub mod find;
 mod mean;
+mod tables;
 pub mod words;
 pub mod yaml;
 
@@ -188,7 +189,9 @@ pub fn configured(text: &str) -> Result<Vec<Said>, SpecError> {
     let mut all = Vec::new();
     for document in yaml::documents(text)? {
         let Value::Object(map) = document else {
-            return Err(SpecError::said("the file of settings holds no keys").hint("expected lines such as max_batch_size: 64"));
+            return Err(
+                SpecError::said("the file of settings holds no keys").hint("expected lines such as max_batch_size: 64")
+            );
         };
         for (key, value) in map {
             let name = format!("--{}", key.replace('_', "-"));

@@ -167,15 +167,12 @@ pub fn filled(text: &str, set: &BTreeMap<String, String>) -> String {
     while let Some((before, after)) = rest.split_once('$') {
         all.push_str(before);
         let braced = after.strip_prefix('{').and_then(|inner| inner.split_once('}'));
-        let (name, usual, behind) = match braced {
-            Some((inner, behind)) => {
-                let (name, usual) = inner.split_once(":-").map_or((inner, None), |(name, usual)| (name, Some(usual)));
-                (name, usual, behind)
-            }
-            None => {
-                let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
-                (&after[..end], None, &after[end..])
-            }
+        let (name, usual, behind) = if let Some((inner, behind)) = braced {
+            let (name, usual) = inner.split_once(":-").map_or((inner, None), |(name, usual)| (name, Some(usual)));
+            (name, usual, behind)
+        } else {
+            let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+            (&after[..end], None, &after[end..])
         };
         match set.get(name).map(String::as_str).or(usual) {
             Some(value) => all.push_str(value),
