@@ -144,6 +144,7 @@ impl Accuracy {
             }
         }
         all.extend(self.training().into_iter().map(|scored| (true, scored)));
+        all.extend(self.starts().into_iter().map(|scored| (true, scored)));
         all.extend(self.deduce().into_iter().map(|scored| (true, scored)));
         all.extend(self.choices().into_iter().map(|scored| (true, scored)));
         all.sort_by_key(|(must, _)| !must);
@@ -213,6 +214,25 @@ impl Accuracy {
             });
         }
         all
+    }
+
+    /// Starts and refusals that were called right, whatever else their rows state.
+    fn starts(&self) -> Vec<Scored> {
+        let line = |(metric, least): (&str, f64)| {
+            let cases: Vec<&Case> = self.cases.iter().filter(|case| case.metric.starts_with(metric)).collect();
+            let right = cases.iter().filter(|case| case.predicted <= 1.0).count();
+            let share = right as f64 / cases.len().max(1) as f64;
+            Scored {
+                what: format!("start-up: {metric}"),
+                rows: cases.len(),
+                groups: groups(&cases).len(),
+                errors: None,
+                other: format!("{:.0} %, {right} of {}", share * 100.0, cases.len()),
+                target: format!("{:.0} %", least * 100.0),
+                met: (!cases.is_empty()).then_some(share >= least),
+            }
+        };
+        [(startup::STARTS, 0.95), (startup::REFUSALS, 0.75)].into_iter().map(line).collect()
     }
 
     fn deduce(&self) -> Vec<Scored> {

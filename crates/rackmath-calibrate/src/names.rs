@@ -23,6 +23,8 @@ struct Table {
     format: BTreeMap<String, String>,
     inferencex: BTreeMap<String, String>,
     may_draft: Vec<String>,
+    /// Versions of vLLM by the month from which they were the newest.
+    released: Vec<(String, String)>,
     /// Requests of a max-load run of TensorRT-LLM, by the lengths of prompts and answers.
     requests: BTreeMap<String, f64>,
 }
@@ -54,6 +56,12 @@ impl<'a> Names<'a> {
     /// How many requests a max-load run of such lengths has; none where that is not published.
     pub fn requests(&self, input: f64, output: f64) -> Option<f64> {
         self.table.requests.get(&format!("{input}/{output}")).copied()
+    }
+
+    /// The version of vLLM that was the newest on a date; none before all of them.
+    pub fn released(&self, date: &str) -> Option<String> {
+        let known = self.table.released.iter().rev().find(|(from, _)| !date.is_empty() && date >= from.as_str());
+        known.map(|(_, version)| version.clone())
     }
 
     /// Whether its servers may have drafted tokens without saying so.

@@ -46,6 +46,11 @@ pub struct MemoryRule {
     pub context_ranks_gib: f64,
     #[serde(default)]
     pub graphs: Graphs,
+    /// How the share follows from the machine where none is given; the share above when absent.
+    pub reserve: Option<Reserve>,
+    /// Of what is left, the part for states over that for the rest, where their number is not given.
+    #[serde(default)]
+    pub state_ratio: f64,
     /// Tokens of a pass and sequences at once unless told: the first that fits the chip.
     #[serde(default)]
     pub usual: Vec<Usual>,
@@ -110,6 +115,27 @@ pub struct Graphs {
     pub times_sequences: f64,
 }
 
+/// Memory that an engine leaves to passes and graphs: it takes the rest of what the driver reports.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reserve {
+    pub base_mib: f64,
+    /// For each token of a pass, each sequence of the largest graph, each rank.
+    pub token_mib: f64,
+    pub graph_mib: f64,
+    pub rank_mib: f64,
+    /// For each sequence of the largest graph and group of attention, where there are several.
+    pub group_mib: f64,
+    /// Where drafts are made.
+    pub drafts_mib: f64,
+    /// At least so much, on chips above so many GiB.
+    pub least_mib: f64,
+    pub least_above_gib: f64,
+    /// Instead of all that, before it was reckoned so: chips below so many GiB, what is left to them, and for each rank.
+    #[serde(default)]
+    pub below: Vec<(f64, f64, f64)>,
+}
+
 /// What an engine takes for granted on a kind of chip.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,4 +145,6 @@ pub struct Usual {
     pub generation: Option<String>,
     pub tokens: u64,
     pub sequences: u64,
+    /// The largest batch of which a graph is captured with few ranks, and with four or more; the schedule's when absent.
+    pub graph: Option<(u64, u64)>,
 }

@@ -136,7 +136,7 @@ impl Case {
 
 use Target::{Both, Median};
 
-pub const LINES: [Line; 80] = [
+pub const LINES: [Line; 85] = [
     must("InferenceX TPOT", Both(0.08, 0.28), |c| c.file == TABLE && c.tpot()),
     must("InferenceX TTFT, concurrency up to 16", Both(0.15, 0.60), |c| c.file == TABLE && c.ttft() && c.few()),
     must("InferenceX TTFT, above 16", Both(0.20, 0.70), |c| c.file == TABLE && c.ttft() && !c.few()),
@@ -155,6 +155,12 @@ pub const LINES: [Line; 80] = [
     must("H200 whole steps, dense", Median(0.03), |c| c.h200_step() && !c.experts),
     must("H200 whole steps, experts", Median(0.04), |c| c.h200_step() && c.experts),
     must("joules per token", Both(0.15, 0.40), |c| c.metric == "joules per token"),
+    must("start-up: gigabytes of cache", Both(0.04, 0.12), |c| c.metric == "cache room at start-up, GiB"),
+    must("start-up: tokens of cache", Both(0.04, 0.12), |c| c.metric == "cache tokens at start-up"),
+    must("start-up: weights", Median(0.01), |c| c.metric == "weights at start-up, GiB"),
+    must("start-up: graphs and dry runs", Median(0.20), |c| {
+        ["graphs at start-up, GiB", "dry run at start-up, GiB"].contains(&c.metric.as_str())
+    }),
     cause("InferenceX TPOT, models that do not draft", |c| {
         c.file == TABLE && c.tpot() && !c.metric.contains("drafting unknown")
     }),
@@ -240,7 +246,8 @@ pub const LINES: [Line; 80] = [
     cause("products of 2024 with their launches", |c| c.metric == "gemm with its launch"),
     cause("MLPerf offline, 405B, prompts of 9,500", |c| c.metric == "offline rate"),
     cause("MLPerf offline, one chip over another", |c| c.metric == "offline rate over another chip's"),
-    cause("weights at start-up", |c| c.metric == "weights at start-up, GiB"),
-    cause("room of the cache at start-up", |c| c.metric == "cache room at start-up, GiB"),
-    cause("tokens of the cache at start-up", |c| c.metric == "cache tokens at start-up"),
+    cause("concurrency at start-up", |c| c.metric == "concurrency at start-up"),
+    cause("graphs estimated at start-up", |c| c.metric == "graphs estimated at start-up, GiB"),
+    cause("start-up, not all stated: cache", |c| c.metric == "cache room at start-up, GiB, not all stated"),
+    cause("start-up, not all stated: tokens", |c| c.metric == "cache tokens at start-up, not all stated"),
 ];

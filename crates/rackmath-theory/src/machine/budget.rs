@@ -32,7 +32,7 @@ use crate::pages::{Kept, Pages};
 use crate::placement::{bytes_here, stage_weights};
 use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::launch::Start;
-use rackmath_spec::memory::{Graphs, MemoryRule, Way};
+use rackmath_spec::memory::{Graphs, MemoryRule, Reserve, Way};
 use rackmath_spec::model::{Block, Body, Ffn, Linear, Mixer, Shape};
 use rackmath_units::{Bytes, Fraction};
 
@@ -169,6 +169,8 @@ fn plain(engine: &Engine) -> MemoryRule {
         context_gib: 0.0,
         context_ranks_gib: 0.0,
         graphs: Graphs::default(),
+        reserve: None,
+        state_ratio: 0.0,
         usual: Vec::new(),
         windows: true,
         pad_share: 1.5,
@@ -198,12 +200,15 @@ impl Asked {
             None if cut => tokens,
             None => tokens.max(longest as f64),
         };
-        let largest = start.graph.map_or(schedule.graph, |n| n as f64);
+        let ranks = on.layout.chips();
+        let usual_graph = usual.and_then(|usual| usual.graph).map(|(few, many)| if ranks < 4 { few } else { many });
+        let largest = start.graph.or(usual_graph).map_or(schedule.graph, |n| n as f64);
         let times = rule.graphs.times_sequences;
         let largest = if times > 0.0 { largest.min(sequences * times) } else { largest };
         let sizes = start.graphs.map_or_else(|| sizes(&schedule.graph_steps, largest), |n| n as f64);
+        let left = || rule.reserve.as_ref().map(|reserve| share(on, reserve, pass, largest, start.drafts.is_some()));
         Self {
-            utilisation: start.utilisation.unwrap_or(rule.utilisation),
+            utilisation: start.utilisation.or_else(left).unwrap_or(rule.utilisation),
             pass: pass.max(1.0),
             sequences: sequences.min(pass.max(1.0)),
             longest,
@@ -212,6 +217,25 @@ impl Asked {
             drafts: start.drafts.unwrap_or(0),
         }
     }
+}
+
+/// The share that is not reserved for passes and graphs, in thousandths.
+fn share(on: &Deployment, reserve: &Reserve, pass: f64, graph: f64, drafts: bool) -> Fraction {
+    let d = on.layout.degrees();
+    let all = on.system.chip.memory.size().get() / MIB;
+    let ranks = (d.tp * d.dp * d.pp) as f64;
+    let draft = if drafts { reserve.drafts_mib } else { 0.0 };
+    let old = reserve.below.iter().find(|(below, ..)| all < below * 1024.0);
+    let kept = if let Some((_, gib, each)) = old {
+        1024.0 * (gib + each * ranks)
+    } else {
+        let own = reserve.base_mib + reserve.token_mib * pass + reserve.graph_mib * graph + reserve.rank_mib * ranks;
+        let groups = if d.dp > 1 { reserve.group_mib * graph * d.dp as f64 } else { 0.0 };
+        let least = if all > reserve.least_above_gib * 1024.0 { reserve.least_mib } else { 0.0 };
+        (own + groups).max(least)
+    };
+    let left = ((all - kept - draft) / all * 1000.0).round() / 1000.0;
+    Fraction::checked(left).unwrap_or(Fraction::ZERO)
 }
 
 /// Longer sequences than these have their prompts cut unless told (vLLM 0.4 to 0.7).
@@ -260,13 +284,28 @@ fn layers(on: &Deployment, rule: &MemoryRule, start: &Start, asked: &Asked, tota
         let together = d.tp * d.dp * d.cp * d.ep > 1;
         let outside = GIB * if together { rule.outside_tp_gib } else { rule.outside_gib };
         let pages = Pages::of(on, rule, shape, (first, n), kept);
-        all.push(Stage { weights, activation, outside, state: 0.0, pages });
+        let state = match rule.way {
+            Way::Rest => states(rule, start, asked, total, weights, &pages),
+            _ => 0.0,
+        };
+        all.push(Stage { weights, activation, outside, state, pages });
         first += n;
     }
     let deepest = shape.n_layers().div_ceil(d.pp) as f64 + draft_layers as f64;
     let each = MIB * rule.graphs.layer_mib * deepest * asked.sizes;
     let graphs = |base: f64| if asked.eager { 0.0 } else { GIB * base + each };
     finish(rule, start, asked, total, &all, graphs(rule.graphs.base_gib), graphs(rule.graphs.estimate_base_gib))
+}
+
+/// What an engine sets apart for states before it takes its cache: those of so many sequences, or a part of what is left.
+fn states(rule: &MemoryRule, start: &Start, asked: &Asked, total: f64, weights: f64, pages: &Pages) -> f64 {
+    let each = pages.state();
+    if each <= 0.0 {
+        return 0.0;
+    }
+    let free = total - GIB * rule.context_gib;
+    let left = (asked.utilisation.get() * free - weights).max(0.0);
+    start.sequences.map_or(left * rule.state_ratio / (1.0 + rule.state_ratio), |n| n as f64 * each)
 }
 
 /// Weights of the layers that draft, on one chip.

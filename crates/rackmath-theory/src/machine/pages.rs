@@ -25,7 +25,7 @@
 use crate::deployment::Deployment;
 use crate::kv;
 use crate::placement::cache_shards;
-use rackmath_spec::memory::MemoryRule;
+use rackmath_spec::memory::{MemoryRule, Way};
 use rackmath_spec::model::{Attention, Block, KvSource, Mixer, Shape, Span};
 
 /// Kinds of layers that a model can mix at most; what is beyond is taken for the last of them.
@@ -162,13 +162,15 @@ impl Pages {
         let kinds = &mut self.kinds[..self.n];
         let Some(first) = kinds.first().copied() else { return };
         let same = kinds.iter().all(|k| k.span == first.span && k.state <= 0.0);
-        if same || kinds.len() == 1 {
+        // An engine with a pool for states of its own has one group for the rest.
+        if same || kinds.len() == 1 || rule.way != Way::Share {
             // One group, whose layers may be of different width.
             for kind in kinds.iter_mut() {
                 (kind.block, kind.groups) = (block, 0);
             }
-            kinds[0].groups = 1;
-            self.page = if first.state > 0.0 {
+            let main = kinds.iter().position(|k| k.entry > 0.0 && k.span.is_none()).unwrap_or(0);
+            kinds[main].groups = 1;
+            self.page = if first.state > 0.0 && kinds.len() == 1 {
                 first.state * first.here as f64
             } else {
                 kinds.iter().map(|k| k.entry * k.here as f64).sum::<f64>() * block as f64
@@ -190,6 +192,11 @@ impl Pages {
         let here = kinds.iter().map(|k| k.here.div_ceil(k.groups)).max().unwrap_or(0);
         self.page = page * here as f64;
         self.block = block;
+    }
+
+    /// Bytes of all states of one sequence.
+    pub fn state(&self) -> f64 {
+        self.kinds[..self.n].iter().map(|k| k.state * k.here as f64).sum()
     }
 
     /// Whether what a sequence keeps comes in pages.
