@@ -162,6 +162,7 @@ fn setup(names: &Names<'_>, record: &Record) -> Result<Setup, String> {
     };
     // A model run in 32 bits keeps its cache in them.
     let kv = kv.or_else(|| (word == "float32").then(|| "fp32".to_owned()));
+    let kv = kv.or_else(|| rackmath_spec::name::cache(record.text("model")).map(|dtype| dtype.to_string()));
     Ok(Setup {
         model,
         system: names.system(tp * pp * dp, card(record)),

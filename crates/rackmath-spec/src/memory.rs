@@ -34,11 +34,16 @@ pub struct MemoryRule {
     /// Whether the buffers of experts stay when a pass is over, so that the sampler's come on top.
     #[serde(default)]
     pub keeps_expert_buffers: bool,
-    /// What is taken outside the allocator on one chip, and where ranks reduce together.
+    /// What is taken outside the allocator on one chip, where two ranks reduce over links of their own, and where four or more do.
     #[serde(default)]
     pub outside_gib: f64,
     #[serde(default)]
     pub outside_tp_gib: f64,
+    #[serde(default)]
+    pub outside_many_gib: f64,
+    /// The same on chips that share their memory with the host, in place of the first.
+    #[serde(default)]
+    pub outside_shared_gib: f64,
     /// What the driver's context holds before anything is loaded, and what the links of several ranks add.
     #[serde(default)]
     pub context_gib: f64,
@@ -66,7 +71,7 @@ pub struct MemoryRule {
     /// Tokens to a block of a cache of one kind that a kernel wants a multiple of, where states share its pages.
     #[serde(default = "sixteen")]
     pub align_tokens: u64,
-    /// Tokens that a dry run takes where prompts are not cut, at least.
+    /// Whether prompts are not cut unless sequences may be very long; where they are, no tokens are chosen in the dry run.
     #[serde(default)]
     pub whole_prompts: bool,
     pub source: String,

@@ -106,6 +106,15 @@ pub(crate) fn read<'a>(name: &str, models: impl Iterator<Item = (&'a str, &'a st
     Err(missing().hint(hint))
 }
 
+/// The format of the cache that a checkpoint brings with it, by its name: NVIDIA's tool writes an 8-bit one into what it makes,
+/// which is most of what is in NVFP4; the compressor of Red Hat's does not.
+pub fn cache(name: &str) -> Option<Dtype> {
+    let lower = name.trim().to_ascii_lowercase();
+    let owner = lower.rsplit_once('/').map_or("", |(owner, _)| owner);
+    let four = lower.contains("nvfp4") && !matches!(owner, "redhatai" | "neuralmagic" | "llm-compressor");
+    (four || owner == "nvidia" && lower.contains("fp8")).then_some(Dtype::Fp8)
+}
+
 /// A name in words.
 struct Cut {
     words: Vec<String>,
@@ -300,6 +309,20 @@ mod tests {
                 (id, weights, unread),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_may_bring_the_format_of_its_cache() {
+        // Blocks of vLLM's start-up logs tell: 1,600 tokens of Qwen3.8 27B are as many 8-bit entries as a state has bytes.
+        for (name, cache) in [
+            ("unsloth/Qwen3.8-27B-NVFP4", Some(Dtype::Fp8)),
+            ("nvidia/Llama-3.1-70B-Instruct-FP8", Some(Dtype::Fp8)),
+            ("RedHatAI/Qwen3.6-35B-A3B-NVFP4", None),
+            ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", None),
+            ("meta-llama/Llama-3.1-8B", None),
+        ] {
+            assert_eq!(super::cache(name), cache, "{name}");
         }
     }
 

@@ -23,7 +23,7 @@
 //!
 //! Source: vllm-project/vllm vllm/v1/worker/gpu_worker.py, sgl-project/sglang model_runner.py and server_args.py, NVIDIA/TensorRT-LLM
 //! _torch/pyexecutor/_util.py, and logs of starts; the constants of each version stand with theirs in the catalogue's engines.
-//! Ignores: memory that other programs hold, and what an allocator loses between its pieces.
+//! Ignores: the dry run of a tower for pictures (2.8 GiB of Qwen3-VL in vLLM 0.12), memory that other programs hold, and what an allocator loses between its pieces.
 
 use crate::count::{Part, block_tensors};
 use crate::deployment::Deployment;
@@ -33,7 +33,8 @@ use crate::placement::{bytes_here, stage_weights};
 use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::launch::Start;
 use rackmath_spec::memory::{Graphs, MemoryRule, Reserve, Way};
-use rackmath_spec::model::{Block, Body, Ffn, Linear, Mixer, Shape};
+use rackmath_spec::Dtype;
+use rackmath_spec::model::{Block, Body, Ffn, Formats, Linear, Mixer, Mlp, Shape};
 use rackmath_units::{Bytes, Fraction};
 
 const GIB: f64 = 1_073_741_824.0;
@@ -125,6 +126,8 @@ struct Asked {
     sequences: f64,
     longest: u64,
     eager: bool,
+    /// Whether the dry run chooses tokens.
+    chooses: bool,
     /// Sizes of which graphs are captured.
     sizes: f64,
     drafts: u64,
@@ -145,7 +148,7 @@ pub fn budget(on: &Deployment, start: &Start, version: Option<Version>) -> Budge
         Body::Layers(shape) => layers(on, rule, start, &asked, total.get(), shape),
         Body::Lump(lump) => {
             let all = on.layout.chips() as f64;
-            let weights = crate::count::count(&on.model).stored_bytes(&on.formats).get() / all + on.side.get();
+            let weights = crate::count::count(&on.model).stored_bytes(&on.formats).get() / all + on.beside().get();
             let pages = Pages::plain(lump.kv.get() / on.layout.stage_chips() as f64, 1);
             let stage = Stage { weights, activation: 0.0, outside: 0.0, state: 0.0, pages };
             finish(rule, start, &asked, total.get(), &[stage], Bytes::ZERO.get(), 0.0)
@@ -166,6 +169,8 @@ fn plain(engine: &Engine) -> MemoryRule {
         keeps_expert_buffers: false,
         outside_gib: 0.0,
         outside_tp_gib: 0.0,
+        outside_many_gib: 0.0,
+        outside_shared_gib: 0.0,
         context_gib: 0.0,
         context_ranks_gib: 0.0,
         graphs: Graphs::default(),
@@ -213,6 +218,7 @@ impl Asked {
             sequences: sequences.min(pass.max(1.0)),
             longest,
             eager: start.eager,
+            chooses: !(rule.whole_prompts && cut),
             sizes,
             drafts: start.drafts.unwrap_or(0),
         }
@@ -268,21 +274,26 @@ fn layers(on: &Deployment, rule: &MemoryRule, start: &Start, asked: &Asked, tota
     let d = on.layout.degrees();
     let block = start.block.unwrap_or(on.engine.schedule.block as u64);
     let prefixes = start.prefix_cache.unwrap_or(false);
-    let draft_layers = if asked.drafts > 0 { shape.mtp.as_ref().map_or(0, |mtp| mtp.n.min(1)) } else { 0 };
+    let eagle = start.drafter.as_deref().is_some_and(|name| name.to_ascii_lowercase().contains("eagle"));
+    let draft_layers = match asked.drafts {
+        0 => 0,
+        _ if eagle => 1,
+        _ => shape.mtp.as_ref().map_or(0, |mtp| mtp.n.min(1)),
+    };
     let kept = Kept { block, pass: asked.pass, drafts: asked.drafts, prefixes, draft_layers };
+    let (stored, beside) = (as_stored(on, shape), on.beside().get());
     let mut first = 0;
     let mut all: Vec<Stage> = Vec::with_capacity(d.pp as usize);
     for (index, n) in stage_layers(shape.n_layers(), d.pp).into_iter().enumerate() {
         let index = index as u64;
         let last = index + 1 == d.pp;
-        let mut weights = stage_weights(on, shape, index, (first, n)) + on.side.get();
+        let mut weights = stage_weights(&stored, shape, index, (first, n)) + beside + filling(on, shape, n);
         if last && draft_layers > 0 {
-            weights += draft_weights(on, shape);
+            weights += if eagle && shape.mtp.is_none() { eagle_weights(on, shape) } else { draft_weights(on, shape) };
         }
         weights -= start.offload.map_or(0.0, Bytes::get).min(weights);
         let activation = activation(on, rule, asked, shape, last);
-        let together = d.tp * d.dp * d.cp * d.ep > 1;
-        let outside = GIB * if together { rule.outside_tp_gib } else { rule.outside_gib };
+        let outside = outside(on, rule);
         let pages = Pages::of(on, rule, shape, (first, n), kept);
         let state = match rule.way {
             Way::Rest => states(rule, start, asked, total, weights, &pages),
@@ -297,6 +308,45 @@ fn layers(on: &Deployment, rule: &MemoryRule, start: &Start, asked: &Asked, tota
     finish(rule, start, asked, total, &all, graphs(rule.graphs.base_gib), graphs(rule.graphs.estimate_base_gib))
 }
 
+/// Weights of an EAGLE head on one chip, in 16 bits: a layer like the last that reads two vectors, a matrix that folds three
+/// vectors of the model into one, and a head for its own short vocabulary.
+fn eagle_weights(on: &Deployment, shape: &Shape) -> f64 {
+    let (d, h) = (on.layout.degrees(), shape.hidden as f64);
+    let formats = Formats::uniform(Dtype::Bf16);
+    let layer: f64 = shape.runs.last().map_or(0.0, |run| {
+        let dense = Block { ffn: dense(&run.block.ffn), ..run.block.clone() };
+        let tensors = block_tensors(shape, &dense);
+        let reads_two = |name: &str| f64::from(u8::from(["query", "key", "value"].contains(&name)));
+        tensors.iter().map(|t| bytes_here(t, formats, &d) * (1.0 + reads_two(t.name))).sum()
+    });
+    layer + 2.0 * (3.0 * h * h + EAGLE_VOCABULARY * h) / d.tp as f64
+}
+
+/// The network of a draft's layer is dense, as wide as the experts of a token together.
+fn dense(ffn: &Ffn) -> Ffn {
+    match ffn {
+        Ffn::Moe(moe) => Ffn::Dense(Mlp { width: moe.expert.width * moe.top_k, ..moe.expert }),
+        other => other.clone(),
+    }
+}
+
+/// Words that EAGLE-3 heads choose among (yuhuili/EAGLE3-LLaMA3.3-Instruct-70B, config.json: draft_vocab_size).
+const EAGLE_VOCABULARY: f64 = 32_000.0;
+
+/// What libraries take past the allocator on a chip.
+fn outside(on: &Deployment, rule: &MemoryRule) -> f64 {
+    let (d, chip) = (on.layout.degrees(), &on.system.chip);
+    let ranks = d.tp * d.dp * d.cp;
+    // Buffers of reductions are made where ranks reach each other's memory.
+    let linked = chip.link.scale_up.is_some() && !chip.link.kind.starts_with("pcie");
+    GIB * match ranks {
+        4.. if linked => rule.outside_many_gib.max(rule.outside_tp_gib),
+        2.. if linked => rule.outside_tp_gib,
+        _ if chip.memory.kind.starts_with("LPDDR") => rule.outside_shared_gib.max(rule.outside_gib),
+        _ => rule.outside_gib,
+    }
+}
+
 /// What an engine sets apart for states before it takes its cache: those of so many sequences, or a part of what is left.
 fn states(rule: &MemoryRule, start: &Start, asked: &Asked, total: f64, weights: f64, pages: &Pages) -> f64 {
     let each = pages.state();
@@ -306,6 +356,25 @@ fn states(rule: &MemoryRule, start: &Start, asked: &Asked, total: f64, weights: 
     let free = total - GIB * rule.context_gib;
     let left = (asked.utilisation.get() * free - weights).max(0.0);
     start.sequences.map_or(left * rule.state_ratio / (1.0 + rule.state_ratio), |n| n as f64 * each)
+}
+
+/// The formats in which a checkpoint stands in memory. One whose experts are in NVFP4 leaves attention in 16 bits.
+fn as_stored(on: &Deployment, shape: &Shape) -> Deployment {
+    let mut formats = on.formats;
+    if formats.routed == Dtype::NvFp4 && formats.mixer == Dtype::NvFp4 && shape.moe().is_some() {
+        formats.mixer = Dtype::Bf16;
+    }
+    Deployment { formats, ..on.clone() }
+}
+
+/// What experts in MXFP4 take beyond their size: kernels want one of their sides as a multiple of so many values.
+fn filling(on: &Deployment, shape: &Shape, layers: u64) -> f64 {
+    const SIDE: u64 = 256;
+    let Some(moe) = shape.moe().filter(|_| on.formats.routed == Dtype::MxFp4) else { return 0.0 };
+    let d = on.layout.degrees();
+    let experts = moe.expert_params(shape.hidden, moe.expert.width) * moe.experts as f64 / (d.ep * d.etp) as f64;
+    let more = shape.hidden.next_multiple_of(SIDE) as f64 / shape.hidden as f64 - 1.0;
+    experts * on.formats.routed.width().get() * more * layers as f64 * shape.moe_layers() as f64 / shape.n_layers() as f64
 }
 
 /// Weights of the layers that draft, on one chip.
@@ -331,7 +400,8 @@ fn activation(on: &Deployment, rule: &MemoryRule, asked: &Asked, shape: &Shape, 
         return kept.max(pass);
     }
     // The 16-bit hidden vectors of the pass are still there when the next tokens are chosen.
-    let sampler = asked.sequences * shape.vocab as f64 * rule.sampler_bytes + 2.0 * tokens * hidden + fixed;
+    let chosen = if asked.chooses { asked.sequences * shape.vocab as f64 * rule.sampler_bytes } else { 0.0 };
+    let sampler = chosen + 2.0 * tokens * hidden + fixed;
     kept + sampler.max(pass - kept)
 }
 
