@@ -50,7 +50,8 @@ fn start(names: &Names<'_>, bench: &Bench, record: &Record) -> Result<Vec<Case>,
         let case = Case::on(&on.system.chip, FILE, metric).of(&setup.engine, &on.model.id, &what);
         Case { weights: weights.clone(), experts, ..case }
     };
-    let called = |metric: &str, right: bool| Case { measured: 1.0, predicted: if right { 1.0 } else { 2.0 }, ..of(metric) };
+    let called =
+        |metric: &str, right: bool| Case { measured: 1.0, predicted: if right { 1.0 } else { 2.0 }, ..of(metric) };
     if record.text("outcome") != "ok" {
         return Ok(vec![called(REFUSALS, !said.starts())]);
     }
@@ -92,7 +93,13 @@ fn outcome(said: &Budget) -> String {
 /// The flags that bear on memory, as the row has them.
 fn words(record: &Record) -> String {
     let columns = [
-        "mem_fraction", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "enforce_eager", "speculative", "quality",
+        "mem_fraction",
+        "max_model_len",
+        "max_num_seqs",
+        "max_num_batched_tokens",
+        "enforce_eager",
+        "speculative",
+        "quality",
         "outcome",
     ];
     let said = columns.into_iter().filter(|column| !record.text(column).is_empty());
@@ -119,14 +126,18 @@ fn flags(record: &Record) -> Start {
         cache_tokens: said("max_total_tokens"),
         longest: record.count("max_model_len"),
         sequences: record.count("max_num_seqs"),
-        pass: record.count("max_num_batched_tokens").or_else(|| record.count("chunked_prefill_size")).filter(|n| *n > 0),
+        pass: record
+            .count("max_num_batched_tokens")
+            .or_else(|| record.count("chunked_prefill_size"))
+            .filter(|n| *n > 0),
         part: record.count("n_ubatch"),
         block: record.count("block_size").or_else(|| said("page_size")),
         eager: yes("enforce_eager") || other.contains("disable_cuda_graph=True"),
         graph: said("cuda_graph_max_bs"),
         prefix_cache: prefixes.iter().any(|word| other.contains(word)).then_some(true),
         layers: record.text("ngl").split('/').next().and_then(|n| n.parse().ok()),
-        flash: (!record.text("flash_attn").is_empty()).then(|| yes("flash_attn") || record.text("flash_attn") == "auto"),
+        flash: (!record.text("flash_attn").is_empty())
+            .then(|| yes("flash_attn") || record.text("flash_attn") == "auto"),
         drafts: drafted.or_else(|| (!drafts.is_empty()).then_some(1)),
         drafter: (!drafts.is_empty()).then(|| drafts.to_ascii_lowercase()),
         ..Start::default()
@@ -190,7 +201,13 @@ fn card(record: &Record) -> &str {
 
 fn format(names: &Names<'_>, word: &str) -> Option<String> {
     let lower = word.to_ascii_lowercase();
-    let own = [("autoround int4", "int4"), ("gptq int4", "int4"), ("marlin int4", "int4"), ("fp8 (marlin", "fp8"), ("q4_k - medium", "q4_k_m")];
+    let own = [
+        ("autoround int4", "int4"),
+        ("gptq int4", "int4"),
+        ("marlin int4", "int4"),
+        ("fp8 (marlin", "fp8"),
+        ("q4_k - medium", "q4_k_m"),
+    ];
     let known = own.into_iter().find(|(said, _)| lower.starts_with(said)).map(|(_, format)| format.to_owned());
     known.or_else(|| names.format(word))
 }
@@ -205,7 +222,8 @@ fn engine(names: &Names<'_>, record: &Record) -> String {
         Some(version) => names.engine(word, version),
         None if word == "vllm" => {
             let oldest = if record.text("engine_gen") == "V0" { names.released("2025-01") } else { None };
-            let version = oldest.filter(|_| record.text("date") > "2025-01").or_else(|| names.released(record.text("date")));
+            let version =
+                oldest.filter(|_| record.text("date") > "2025-01").or_else(|| names.released(record.text("date")));
             version.map_or_else(|| word.to_owned(), |version| names.engine(word, &version))
         }
         None => names.engine(word, ""),
@@ -232,7 +250,10 @@ vllm,0.19.0,RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8,compressed-tensors,auto,H100
         let rows: Vec<_> = parse(csv).unwrap().iter().map(|r| start(&names, &bench, r)).collect();
         let first = rows[0].as_ref().unwrap();
         let metrics: Vec<&str> = first.iter().map(|case| case.metric.as_str()).collect();
-        assert_eq!(metrics, [STARTS, "weights at start-up, GiB", "cache room at start-up, GiB", "cache tokens at start-up"]);
+        assert_eq!(
+            metrics,
+            [STARTS, "weights at start-up, GiB", "cache room at start-up, GiB", "cache tokens at start-up"]
+        );
         for case in first {
             assert!((case.predicted / case.measured - 1.0).abs() < 0.01, "{case:?}");
         }

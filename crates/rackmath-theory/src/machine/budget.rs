@@ -30,10 +30,10 @@ use crate::deployment::Deployment;
 use crate::layout::stage_layers;
 use crate::pages::{Kept, Pages};
 use crate::placement::{bytes_here, stage_weights};
+use rackmath_spec::Dtype;
 use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::launch::Start;
 use rackmath_spec::memory::{Graphs, MemoryRule, Reserve, Way};
-use rackmath_spec::Dtype;
 use rackmath_spec::model::{Block, Body, Ffn, Formats, Linear, Mixer, Mlp, Shape};
 use rackmath_units::{Bytes, Fraction};
 
@@ -374,7 +374,8 @@ fn filling(on: &Deployment, shape: &Shape, layers: u64) -> f64 {
     let d = on.layout.degrees();
     let experts = moe.expert_params(shape.hidden, moe.expert.width) * moe.experts as f64 / (d.ep * d.etp) as f64;
     let more = shape.hidden.next_multiple_of(SIDE) as f64 / shape.hidden as f64 - 1.0;
-    experts * on.formats.routed.width().get() * more * layers as f64 * shape.moe_layers() as f64 / shape.n_layers() as f64
+    experts * on.formats.routed.width().get() * more * layers as f64 * shape.moe_layers() as f64
+        / shape.n_layers() as f64
 }
 
 /// Weights of the layers that draft, on one chip.
