@@ -73,7 +73,7 @@ fn stem(path: &Path) -> String {
 /// Whether a word means a file rather than a name of the catalogue.
 fn looks_like_a_path(word: &str) -> bool {
     let extension = Path::new(word).extension();
-    word.starts_with(['.', '/', '~']) || extension.is_some_and(|x| x == "json" || x == "toml")
+    word.starts_with(['.', '/', '~']) || extension.is_some_and(|x| x == "json" || x == "toml" || x == "gguf")
 }
 
 /// Today, so that a price sheet from the future is refused.
@@ -174,12 +174,19 @@ impl<'a> Inputs<'a> {
             }
             return Ok(word.to_owned());
         }
-        let path = if kind == "model" && path.is_dir() { path.join("config.json") } else { path.to_owned() };
+        let path = match path.join("config.json") {
+            config if kind == "model" && path.is_dir() => Some(config)
+                .filter(|c| c.is_file())
+                .or_else(|| crate::gguf::in_folder(path))
+                .unwrap_or_else(|| path.join("config.json")),
+            _ => path.to_owned(),
+        };
         let name = if kind == "machine" { stem(&path) } else { path.display().to_string() };
         if kind == "machine" && !self.machines.iter().any(|m| m == word) {
             self.machines.push(word.to_owned());
         }
-        self.files.insert(name.clone(), Value::String(read(&path)?));
+        let text = if crate::gguf::is(&path) { crate::gguf::read(&path)? } else { read(&path)? };
+        self.files.insert(name.clone(), Value::String(text));
         Ok(name)
     }
 

@@ -3,6 +3,7 @@
 mod failure;
 mod flags;
 mod folder;
+mod gguf;
 mod inputs;
 mod menu;
 mod output;
@@ -21,7 +22,7 @@ use rackmath_report::reply::Part;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let typed: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let typed: Vec<String> = std::env::args_os().map(|word| spelled(&word.to_string_lossy())).collect();
     let chosen = typed.iter().skip(1).find_map(|word| menu::find(word));
     let sweep = typed.iter().any(|word| word == "--sweep");
     let chosen = chosen.map(|entry| if sweep { entry.swept() } else { entry });
@@ -34,6 +35,14 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Words of several letters behind one hyphen, as llama.cpp has them, with the two they are typed with here.
+fn spelled(word: &str) -> String {
+    let ours = [("-ngl", "--ngl"), ("-ncmoe", "--n-cpu-moe"), ("-cmoe", "--cpu-moe")];
+    let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+    let Some((_, known)) = ours.iter().find(|(theirs, _)| *theirs == name) else { return word.to_owned() };
+    value.map_or_else(|| (*known).to_owned(), |value| format!("{known}={value}"))
 }
 
 fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<(), Error> {

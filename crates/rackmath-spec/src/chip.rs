@@ -18,6 +18,10 @@ pub struct Chip {
     /// Its architecture family, which shares efficiencies.
     pub generation: String,
     pub dies: u64,
+    /// Whether it is the processor of a host with its own memory, which multiplies in vector units; of several sockets `dies` counts
+    /// each.
+    #[serde(default)]
+    pub processor: bool,
     pub as_of: String,
     pub memory: Memory,
     /// Dense peaks; a multiply-add is two.

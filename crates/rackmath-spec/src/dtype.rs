@@ -14,6 +14,7 @@
 //! (128 x 128 weight blocks). Formats of llama.cpp and MLX stand in `gguf.rs`. Ignores: the one FP32 scale per tensor of NVFP4, and zero points of asymmetric INT4.
 
 use crate::error::one_of;
+use crate::gguf::Mix;
 use crate::{Gguf, SpecError};
 use rackmath_units::BytesPerParam;
 use serde::{Deserialize, Deserializer};
@@ -43,6 +44,8 @@ pub enum Dtype {
     /// Weight-only 4-bit integers in groups of 32.
     Int4G32,
     Gguf(Gguf),
+    /// Tensors of several formats in one file, by their mean width.
+    Mixed(Mix),
 }
 
 /// Every format but those of [`Gguf`], widest first: its name, and what others call it.
@@ -93,6 +96,7 @@ impl Dtype {
             Self::NvFp4 | Self::Int4G32 => 4.5,
             Self::Int4 => 4.125,
             Self::Gguf(format) => format.bits(),
+            Self::Mixed(mix) => mix.bits(),
         }
     }
 
@@ -121,20 +125,30 @@ impl Dtype {
             Self::Fp4 | Self::MxFp4 | Self::NvFp4 => &[Math::Fp4, Math::Bf16, Math::Fp16, Math::Fp32],
             // Weight-only: unpacked to 16 bits before the multiplication.
             Self::Int4 | Self::Int4G32 => &[Math::Bf16, Math::Fp16, Math::Fp32],
-            Self::Gguf(_) => &[Math::Fp16, Math::Bf16, Math::Fp32],
+            Self::Gguf(_) | Self::Mixed(_) => &[Math::Fp16, Math::Bf16, Math::Fp32],
         }
     }
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Gguf(format) => format.name(),
+            Self::Mixed(mix) => mix.like.name(),
             own => NAMES.iter().find(|(dtype, ..)| *dtype == own).map_or("", |(_, name, _)| name),
+        }
+    }
+
+    /// The format of llama.cpp or MLX it is, or is mostly.
+    pub fn gguf(self) -> Option<Gguf> {
+        match self {
+            Self::Gguf(format) => Some(format),
+            Self::Mixed(mix) => Some(mix.like),
+            _ => None,
         }
     }
 
     /// Whether files in this format store the embedding and the head in it too.
     pub fn covers_embedding(self) -> bool {
-        self.bits() >= 16.0 || matches!(self, Self::Gguf(_))
+        self.bits() >= 16.0 || matches!(self, Self::Gguf(_) | Self::Mixed(_))
     }
 }
 

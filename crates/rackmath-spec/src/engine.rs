@@ -43,6 +43,10 @@ pub struct Engine {
     pub groups: Option<Groups>,
     /// One rule for all its kernels, where none were measured one by one.
     pub plain: Option<Plain>,
+    /// The same on the processor of a host, as shares of its 32-bit vector peak and of its memory's bandwidth.
+    pub processor: Option<Plain>,
+    /// How it runs weights that lie in the host's memory; none where it does not, or nothing is known.
+    pub offload: Option<Offload>,
     pub overhead: Overhead,
     /// What it costs on the chips of other makers, where that was measured.
     #[serde(default)]
@@ -357,6 +361,23 @@ pub struct Plain {
     pub floor: Seconds,
 }
 
+/// Weights in the host's memory: multiplied there, or sent to the chip in every pass.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Offload {
+    /// Whether the processor multiplies what lies in its memory; then the cache of such layers lies there as well.
+    pub computes: bool,
+    /// Tokens of a pass from which on weights are sent to the chip even so; never when absent.
+    pub stream_rows: Option<f64>,
+    /// Share of the link's rate that weights travel at.
+    #[serde(deserialize_with = "part")]
+    pub link: Fraction,
+    /// To hand a pass over between chip and processor, once.
+    #[serde(rename = "cross_us", deserialize_with = "us")]
+    pub cross: Seconds,
+    pub source: String,
+}
+
 /// The same engine built for another maker's chips: other libraries, another runtime.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -368,6 +389,11 @@ pub struct Elsewhere {
 }
 
 impl Engine {
+    /// Its one rule for kernels of a chip, where it has one.
+    pub fn plain_on(&self, chip: &Chip) -> Option<&Plain> {
+        self.processor.as_ref().filter(|_| chip.processor).or(self.plain.as_ref())
+    }
+
     /// What it costs on a chip.
     pub fn overhead_on(&self, chip: &Chip) -> &Overhead {
         self.on.iter().find(|e| e.vendor == chip.vendor).map_or(&self.overhead, |e| &e.overhead)

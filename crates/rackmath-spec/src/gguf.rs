@@ -10,6 +10,8 @@
 //! | Q4_K | 256 | 4 + 12 + 128 | 4.5 |
 //! | Q5_K | 256 | 4 + 12 + 32 + 128 | 5.5 |
 //! | Q6_K | 256 | 128 + 64 + 16 + 2 | 6.5625 |
+//! | TQ2_0, TQ1_0, Q1_0 | 256, 256, 128 | 64 + 2, 48 + 4 + 2, 16 + 2 | 2.0625, 1.6875, 1.125 |
+//! | MXFP4_MOE (experts; the rest is mostly Q8_0) | 32 | 16 + 1 | 4.25 |
 //! | MLX 3, 4, 5, 6 and 8 bits, groups of 64 | 64 | 4 + 8 bits | bits + 0.5 |
 //! | Q2_K, Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M | mixes | by tensor | 3.35, 3.50, 3.91, 4.27, 4.58, 4.84, 5.52, 5.68 |
 //! | Q2_K_S and IQ1_S to IQ4_NL | mixes | by tensor | 2.97 and 2.00 to 4.68 |
@@ -55,6 +57,10 @@ pub enum Gguf {
     Iq2Xxs,
     Iq1M,
     Iq1S,
+    Tq2_0,
+    Tq1_0,
+    Q1_0,
+    Mxfp4Moe,
     Mlx8,
     Mlx6,
     Mlx5,
@@ -65,7 +71,7 @@ pub enum Gguf {
 /// Every format in their order: its name as llama.cpp prints it, its bits per value, and whether scales of small blocks are
 /// themselves scaled, block by block. The widths of mixes are those of whole files of Llama 2 7B, those of Q2_K_S
 /// and of names with IQ of Llama 3.1 8B.
-const FORMATS: [(Gguf, &str, f64, bool); 34] = [
+const FORMATS: [(Gguf, &str, f64, bool); 38] = [
     (Gguf::Q8_0, "q8_0", block(2.0 + 32.0, 32.0), false),
     (Gguf::Q6K, "q6_k", block(128.0 + 64.0 + 16.0 + 2.0, 256.0), true),
     (Gguf::Q5_1, "q5_1", block(4.0 + 4.0 + 16.0, 32.0), false),
@@ -95,6 +101,10 @@ const FORMATS: [(Gguf, &str, f64, bool); 34] = [
     (Gguf::Iq2Xxs, "iq2_xxs", 2.38, true),
     (Gguf::Iq1M, "iq1_m", 2.15, true),
     (Gguf::Iq1S, "iq1_s", 2.00, true),
+    (Gguf::Tq2_0, "tq2_0", block(64.0 + 2.0, 256.0), false),
+    (Gguf::Tq1_0, "tq1_0", block(48.0 + 4.0 + 2.0, 256.0), false),
+    (Gguf::Q1_0, "q1_0", block(16.0 + 2.0, 128.0), false),
+    (Gguf::Mxfp4Moe, "mxfp4_moe", block(16.0 + 1.0, 32.0), false),
     (Gguf::Mlx8, "mlx-8bit", block(4.0 + 64.0, 64.0), false),
     (Gguf::Mlx6, "mlx-6bit", block(4.0 + 48.0, 64.0), false),
     (Gguf::Mlx5, "mlx-5bit", block(4.0 + 40.0, 64.0), false),
@@ -136,6 +146,26 @@ impl Gguf {
     }
 }
 
+/// The mean width of tensors of several types in one file, and what such files are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mix {
+    pub like: Gguf,
+    /// Bits of a value, in parts of 2^24: the bytes of a thousand billion values to a hundred thousand.
+    parts: u32,
+}
+
+impl Mix {
+    const PART: f64 = (1 << 24) as f64;
+
+    pub fn new(like: Gguf, bits: f64) -> Self {
+        Self { like, parts: (bits * Self::PART).round().clamp(1.0, f64::from(u32::MAX)) as u32 }
+    }
+
+    pub fn bits(self) -> f64 {
+        f64::from(self.parts) / Self::PART
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Gguf::{self, Mlx4, Q4_0, Q4K, Q4KM, Q5K, Q5KS, Q6K, Q8_0};
@@ -159,7 +189,7 @@ mod tests {
         }
         let [llama, mlx]: [Vec<f64>; 2] =
             [false, true].map(|mlx| Gguf::all().filter(|g| g.is_mlx() == mlx).map(Gguf::bits).collect());
-        assert!(mlx.is_sorted_by(|a, b| a > b) && llama.len() == 29);
+        assert!(mlx.is_sorted_by(|a, b| a > b) && llama.len() == 33);
     }
 
     #[test]

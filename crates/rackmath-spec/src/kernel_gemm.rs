@@ -45,8 +45,8 @@ impl GemmFormat {
             Dtype::Int8 => Self::Int8,
             Dtype::Int4 | Dtype::Int4G32 => Self::WeightInt4,
             // No kernel of llama.cpp is measured; those of the nearest width expand weights to 16 bits as it does.
-            Dtype::Gguf(format) if format.bits() < 6.0 => Self::WeightInt4,
-            Dtype::Gguf(_) => Self::WeightInt8,
+            Dtype::Gguf(_) | Dtype::Mixed(_) if weights.bits() < 6.0 => Self::WeightInt4,
+            Dtype::Gguf(_) | Dtype::Mixed(_) => Self::WeightInt8,
         }
     }
 

@@ -18,6 +18,7 @@ pub mod engine;
 mod error;
 pub mod evidence;
 pub mod file;
+pub mod ggml;
 mod gguf;
 mod kernel_gemm;
 mod kernel_moe;
@@ -53,7 +54,7 @@ pub use date::{Date, Moment};
 pub use dtype::{Dtype, Math};
 pub use engine::Engine;
 pub use error::{Shown, SpecError, nearest, word};
-pub use gguf::Gguf;
+pub use gguf::{Gguf, Mix};
 pub use kernel_gemm::{GemmFormat, GemmKernel, GemmKernels, Pass, PowerRule};
 pub use kernel_moe::{
     CacheUse, MoeFit, MoeFormat, MoeFound, MoeKernel, MoeKernels, MoeMatch, MoeRows, Popularity, StandIn,

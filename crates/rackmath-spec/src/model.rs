@@ -479,7 +479,7 @@ impl Model {
     /// The cache format engines choose by themselves: the model's 16-bit type.
     pub fn cache_dtype(&self) -> Dtype {
         let own = self.formats().other;
-        if own.bits() >= 16.0 { own } else { Dtype::Bf16 }
+        if own.bits() >= 16.0 && own.gguf().is_none() { own } else { Dtype::Bf16 }
     }
 
     /// The layers, unless the model is known by totals only.

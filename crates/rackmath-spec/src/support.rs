@@ -132,7 +132,7 @@ impl Listed {
         match self {
             Self::One(Dtype::Int4) => matches!(format, Dtype::Int4 | Dtype::Int4G32),
             Self::One(one) => one == format,
-            Self::Gguf => matches!(format, Dtype::Gguf(g) if !g.is_mlx()),
+            Self::Gguf => format.gguf().is_some_and(|g| !g.is_mlx()),
         }
     }
 

@@ -27,7 +27,7 @@ pub mod train;
 // A chapter's pages are known by their own names.
 pub use board::{experts, roofline, sparsity, station};
 pub use count::{curve, kv};
-pub use machine::{budget, layout, network, operator, pages, pass, pipeline, placement, timer};
+pub use machine::{budget, layout, network, operator, pages, pass, pipeline, placement, split, timer};
 pub use money::{cost, crossover, deduce, fastmode, fleet, lifetime, price, reuse};
 pub use serve::{chunk, deployment, lengths, measured, pools, power, steady, traffic};
 pub use train::{forensics, goodput, lifecycle, reversible, scaling};

@@ -13,6 +13,10 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     out.paragraph("", format!("{on}; {lengths}; weights {}, KV {}", words(&a.weights), words(&a.kv)));
     out.gap();
     pretended(out, a.pretended.as_ref());
+    if let Some(o) = &a.offload {
+        out.paragraph("  ", &o.says);
+        out.gap();
+    }
     if let Some(p) = &a.problem {
         problem(out, p);
     }

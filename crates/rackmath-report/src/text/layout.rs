@@ -41,7 +41,11 @@ pub(super) fn layout(out: &mut Page, a: &Answer, part: Part) {
 fn fit(out: &mut Page, a: &Answer) {
     let verdict = words(&a.verdict);
     out.row("memory", if a.fits { out.style.good(&verdict) } else { out.style.bad(&verdict) });
+    if let Some(o) = &a.offload {
+        out.row("in host memory", words(&o.says));
+    }
     out.maybe("first change that fits", a.first_change.as_ref());
+    out.maybe("split that fits", a.split_that_fits.as_ref());
     if let Some(warning) = &a.warning {
         out.wrapped("  warning: ", "    ", warning);
     }

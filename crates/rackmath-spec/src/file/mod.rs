@@ -4,6 +4,7 @@
 
 pub mod config;
 pub mod flags;
+pub mod gguf;
 mod model;
 mod node;
 pub(crate) mod noun;

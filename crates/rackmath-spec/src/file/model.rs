@@ -1,4 +1,4 @@
-//! Reads a model: one of our TOML files, or a published `config.json`.
+//! Reads a model: one of our TOML files, a published `config.json`, or the header of a GGUF file.
 
 use super::noun::noun;
 use super::{MAX_BYTES, config};
@@ -50,6 +50,9 @@ pub fn config_json(name: &str, text: &str) -> Result<Model, SpecError> {
     }
     let root: Value =
         serde_json::from_str(text).map_err(|e| problem(format!("not JSON: {}", shorten_message(&e.to_string()))))?;
+    if let Some(header) = root.get("gguf") {
+        return super::gguf::model(name, header);
+    }
     let mut notes = Vec::new();
     let shape = config::shape(name, &root, &mut notes)?;
     let title = root.get("_name_or_path").and_then(Value::as_str).filter(|n| !n.is_empty());

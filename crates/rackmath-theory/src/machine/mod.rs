@@ -8,4 +8,5 @@ pub mod pages;
 pub mod pass;
 pub mod pipeline;
 pub mod placement;
+pub mod split;
 pub mod timer;

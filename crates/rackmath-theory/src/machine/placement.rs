@@ -23,6 +23,7 @@ use crate::deployment::Deployment;
 use crate::kv;
 use crate::layout::{domain, stage_layers};
 use crate::network::distinct_ranks;
+use crate::split::Away;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Block, Body, Ffn, Formats, Mixer, Shape};
 use rackmath_units::{Bytes, Flop, Fraction, Params, Tokens};
@@ -192,13 +193,14 @@ fn place_layers(on: &Deployment, load: &Load, shape: &Shape) -> Vec<Stage> {
     for (index, n) in counts.iter().enumerate() {
         let mut held = Held::default();
         let (mut flop, mut sent) = (0.0, Sent::default());
-        for run in layers.by_ref().take(*n as usize) {
+        for (at, run) in (first..).zip(layers.by_ref().take(*n as usize)) {
             let layer = &alike[run];
+            let away = on.split.as_ref().map_or(Away::default(), |split| split.away(at));
             for (part, bytes, work) in &layer.tensors {
-                held.weights[*part as usize] += bytes;
+                held.weights[*part as usize] += bytes * (1.0 - away.of(*part));
                 flop += work;
             }
-            held.kv += layer.kv;
+            held.kv += layer.kv * (1.0 - away.cache);
             flop += layer.attention;
             sent.tensor += layer.sent.tensor;
             sent.reductions += layer.sent.reductions;
@@ -229,8 +231,11 @@ pub(crate) fn stage_weights(on: &Deployment, shape: &Shape, index: u64, (from, n
         let here = (first + run.n).min(from + n).saturating_sub(first.max(from));
         first += run.n;
         if here > 0 {
-            let one: f64 = block_tensors(shape, &run.block).iter().map(|t| bytes_here(t, on.formats, &d)).sum();
-            all += one * here as f64;
+            let start = (first - run.n).max(from);
+            let (whole, experts) = on.split.as_ref().map_or((0.0, 0.0), |s| s.among(start as f64, here as f64));
+            let left = |part: Part| here as f64 - whole - if part == Part::Routed { experts } else { 0.0 };
+            let tensors = block_tensors(shape, &run.block);
+            all += tensors.iter().map(|t| bytes_here(t, on.formats, &d) * left(t.part)).sum::<f64>();
         }
     }
     let outer = outer_tensors(shape);
@@ -252,8 +257,10 @@ fn stands_on(tensor: &Tensor, shape: &Shape, index: u64, stages: u64) -> bool {
 fn edges(held: &mut Held, flop: &mut f64, on: &Deployment, load: &Load, shape: &Shape, index: u64) {
     let d = &on.layout.degrees();
     let last = index + 1 == d.pp;
+    let head_away = on.split.as_ref().is_some_and(|split| split.head);
     for tensor in outer_tensors(shape) {
-        if stands_on(&tensor, shape, index, d.pp) {
+        let away = head_away && (tensor.part == Part::Head || (shape.tied && index > 0));
+        if stands_on(&tensor, shape, index, d.pp) && !away {
             held.weights[tensor.part as usize] += bytes_here(&tensor, on.formats, d);
             if last {
                 *flop += flop_here(&tensor, on, load, d);

@@ -192,6 +192,9 @@ pub enum Part {
     Draft,
     /// Towers that turn pictures and sound into tokens.
     Encoder,
+    /// Weights in the host's memory: multiplied there, or on their way to the chip.
+    #[strum(to_string = "weights in host memory")]
+    Offloaded,
     Host,
 }
 

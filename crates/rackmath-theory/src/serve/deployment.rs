@@ -6,6 +6,7 @@
 use crate::pass::{KernelSet, Pass, Senses};
 use crate::placement::{self, Load};
 use crate::pools::Prompts;
+use crate::split::Split;
 use crate::steady::{Load as Loaded, Requests, Server, Steady, steady};
 use rackmath_spec::engine::{Admission, Engine, Groups, Overhead};
 use rackmath_spec::model::Formats;
@@ -27,6 +28,8 @@ pub struct Deployment {
     pub side: Bytes,
     /// What prompts bring for towers to encode; nothing where they are text.
     pub senses: Option<Arc<Senses>>,
+    /// What of the model lies in the host's memory; nothing when absent.
+    pub split: Option<Arc<Split>>,
 }
 
 /// The measured constants of a machine's networks, where their kind is known.
@@ -57,7 +60,7 @@ impl Deployment {
     pub fn of(catalog: &Catalog, model: Arc<Model>, system: Arc<System>, engine: Arc<Engine>) -> Self {
         let (formats, links) = (model.formats(), Links::of(catalog, &system));
         let kv = usual_cache(&model, formats, &engine);
-        Self { formats, kv, links, layout: Layout::single(), side: Bytes::ZERO, senses: None, model, system, engine }
+        Self { formats, kv, links, layout: Layout::single(), side: Bytes::ZERO, senses: None, split: None, model, system, engine }
     }
 
     /// Attention groups, each with sequences of its own.
@@ -98,6 +101,7 @@ impl Deployment {
         self.layout == other.layout
             && self.formats == other.formats
             && self.engine == other.engine
+            && self.split == other.split
             && self.system.id == other.system.id
     }
 
@@ -128,6 +132,8 @@ pub enum Untimed {
     NoLayers,
     /// The chip has no peak in any arithmetic the model can run in.
     NoPeak,
+    /// The engine is not known to run weights from the host's memory.
+    NoOffload,
 }
 
 /// A deployment with its passes, prepared once and asked many times.

@@ -219,6 +219,7 @@ pub(crate) fn untimed(why: Untimed, on: &Deployment) -> Error {
     match why {
         Untimed::NoLayers => Error::value("model", format!("\"{}\"", on.model.id), LAYERED),
         Untimed::NoPeak => no_peak(&on.system.chip, &on.system.chip.id, on.formats.linear),
+        Untimed::NoOffload => super::offload::unknown(on),
     }
 }
 

@@ -1,7 +1,8 @@
 //! From a model, a machine, a layout and an engine to a pass that can be timed.
 
+use super::host::HostPart;
 use super::links::add_network;
-use super::products::{Matrix, Multiplier, PlainKernel, matrices, silicon};
+use super::products::{Matrix, Multiplier, PlainKernel, matrices, plain_math, silicon};
 use super::replay::{Launches, Replays};
 use super::{Assumption, Cost, Limit, MixerOp, Part, Pass, Stroke, Table, stretch};
 use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors};
@@ -82,32 +83,58 @@ impl Pass {
         let mut prep = Prep::new(d, shape, kernels).ok_or(Untimed::NoPeak)?;
         let mut mixers: Vec<(f64, MixerOp)> = Vec::new();
         let mut seen: Vec<&Mixer> = Vec::new();
-        for run in shape.runs.iter().filter(|run| run.block.mixer != Mixer::None) {
-            let mixer = &run.block.mixer;
+        let split = d.split.as_deref().filter(|split| split.cache);
+        let mut away: Vec<f64> = Vec::new();
+        let mut first = 0.0;
+        for run in &shape.runs {
+            let (mixer, n) = (&run.block.mixer, run.n as f64);
+            let there = split.map_or(0.0, |split| split.among(first, n).0);
+            first += n;
+            if *mixer == Mixer::None {
+                continue;
+            }
             if let Some(at) = seen.iter().position(|m| *m == mixer) {
-                mixers[at].0 += run.n as f64;
+                mixers[at].0 += n - there;
+                away[at] += there;
                 continue;
             }
             if !prep.mixer_measured(mixer) && !d.engine.ideal && d.engine.plain.is_none() {
                 prep.borrow(Assumption::Attention { generation: d.system.chip.generation.clone() });
             }
-            mixers.push((run.n as f64, prep.mixer(mixer).ok_or(Untimed::NoPeak)?));
+            mixers.push((n - there, prep.mixer(mixer).ok_or(Untimed::NoPeak)?));
+            away.push(there);
             seen.push(mixer);
+        }
+        let hosted = d.split.as_deref().map(|split| (split, split.on_host(d)));
+        let host = match &hosted {
+            Some((split, on)) => Some(HostPart::new(split, on, shape, kernels).ok_or(Untimed::NoOffload)?),
+            None => None,
+        };
+        for (mixer, there) in seen.iter().zip(away).filter(|(_, there)| *there > 0.0) {
+            mixers.extend(host.as_ref().and_then(|host| host.mixer(mixer)).map(|op| (there, op)));
         }
         let layers = |rows: f64| {
             let mut cost = Cost::default();
             for layer in &prep.layers {
-                prep.add_layer(layer, rows, layer.count, &mut cost);
+                let here = layer.count - layer.away.0;
+                prep.add_layer(layer, rows, (here, here - layer.away.1), &mut cost);
+            }
+            if let Some(host) = &host {
+                host.add(&prep, rows, &mut cost);
             }
             prep.add_edges(rows, &mut cost);
             cost
         };
         let rows = like.map_or_else(|| Table::new(layers), |pass| pass.rows.clone());
-        let head = like.map_or_else(|| Table::new(|sequences| prep.head(sequences)), |pass| pass.head.clone());
+        let heads = |sequences: f64| match &host {
+            Some(host) if host.has_head() => host.head(sequences),
+            _ => prep.head(sequences),
+        };
+        let head = like.map_or_else(|| Table::new(heads), |pass| pass.head.clone());
         let drafted = |rows: f64| {
             let mut cost = prep.head(rows);
             if let Some(layer) = &prep.draft {
-                prep.add_layer(layer, rows, 1.0, &mut cost);
+                prep.add_layer(layer, rows, (1.0, 1.0), &mut cost);
             }
             cost
         };
@@ -136,8 +163,10 @@ impl Pass {
     }
 }
 pub(super) struct Layer<'a> {
-    count: f64,
-    products: Vec<Matrix>,
+    pub(super) count: f64,
+    /// How many of them lie in the host's memory whole, and how many more with their experts alone.
+    pub(super) away: (f64, f64),
+    pub(super) products: Vec<Matrix>,
     pub(super) moe: Option<&'a Moe>,
     pub(super) mixer: bool,
     pub(super) ffn: bool,
@@ -154,20 +183,20 @@ pub(super) struct Prep<'a> {
     pub(super) shape: &'a Shape,
     pub(super) kernels: &'a KernelSet,
     multipliers: Vec<(Dtype, Multiplier<'a>)>,
-    layers: Vec<Layer<'a>>,
+    pub(super) layers: Vec<Layer<'a>>,
     draft: Option<Layer<'a>>,
     experts: Option<(Silicon, MoeFound, MoeFormat)>,
     fused: bool,
     /// The engine's one rule for experts, where it has one.
     plain: Option<PlainKernel>,
     pub(super) silicon: Silicon,
-    assumed: Vec<Assumption>,
+    pub(super) assumed: Vec<Assumption>,
 }
 
 impl<'a> Prep<'a> {
-    fn new(d: &'a Deployment, shape: &'a Shape, kernels: &'a KernelSet) -> Option<Self> {
+    pub(super) fn new(d: &'a Deployment, shape: &'a Shape, kernels: &'a KernelSet) -> Option<Self> {
         let (chip, engine) = (&d.system.chip, &d.engine);
-        let silicon = silicon(chip, Math::Bf16)?;
+        let silicon = silicon(chip, plain_math(chip))?;
         let mut prep = Self {
             d,
             shape,
@@ -177,7 +206,7 @@ impl<'a> Prep<'a> {
             draft: None,
             experts: None,
             fused: false,
-            plain: engine.plain.and_then(|p| PlainKernel::of(&p, chip, d.formats.routed)),
+            plain: engine.plain_on(chip).and_then(|p| PlainKernel::of(p, chip, d.formats.routed)),
             silicon,
             assumed: Vec::new(),
         };
@@ -193,14 +222,20 @@ impl<'a> Prep<'a> {
             }
         }
         let mut kinds: Vec<&Block> = Vec::new();
+        let mut first = 0.0;
         for run in &shape.runs {
-            if let Some(at) = kinds.iter().position(|b| same_rows(b, &run.block)) {
-                prep.layers[at].count += run.n as f64;
-            } else {
+            let at = kinds.iter().position(|b| same_rows(b, &run.block)).unwrap_or_else(|| {
                 kinds.push(&run.block);
-                let layer = prep.layer(&run.block, run.n as f64);
+                let layer = prep.layer(&run.block, 0.0);
                 prep.layers.push(layer);
-            }
+                kinds.len() - 1
+            });
+            let (n, layer) = (run.n as f64, &mut prep.layers[at]);
+            let (whole, experts) = d.split.as_ref().map_or((0.0, 0.0), |split| split.among(first, n));
+            layer.count += n;
+            layer.away.0 += whole;
+            layer.away.1 += if layer.moe.is_some() { experts } else { 0.0 };
+            first += n;
         }
         let drafter = shape.mtp.as_ref().map(|mtp| &mtp.block).or(shape.runs.last().map(|run| &run.block));
         prep.draft = drafter.map(|block| prep.layer(block, 1.0));
@@ -266,7 +301,7 @@ impl<'a> Prep<'a> {
             Mixer::Compressed(a) => compressed_values(a, d.tp as f64),
             _ => 0.0,
         };
-        Layer { count, products, moe, mixer, ffn, norms, inner, beside }
+        Layer { count, away: (0.0, 0.0), products, moe, mixer, ffn, norms, inner, beside }
     }
 
     fn multiplier(&self, dtype: Dtype) -> &Multiplier<'a> {
@@ -274,7 +309,11 @@ impl<'a> Prep<'a> {
     }
 
     /// Everything of a layer that depends on the rows alone.
-    fn add_layer(&self, layer: &Layer, rows: f64, times: f64, cost: &mut Cost) {
+    /// So many times, and so many with their experts.
+    pub(super) fn add_layer(&self, layer: &Layer, rows: f64, (times, with): (f64, f64), cost: &mut Cost) {
+        if times <= 0.0 && with <= 0.0 {
+            return;
+        }
         let o = self.d.overhead();
         let long = stretch((o.stretch, o.stretch_long), rows);
         let before = cost.time().get();
@@ -283,7 +322,10 @@ impl<'a> Prep<'a> {
         }
         if let Some(moe) = layer.moe {
             let own = o.expert_stretch.map_or(long, |ends| stretch(ends, rows));
-            self.add_experts(moe, rows, times, own, cost);
+            self.add_experts(moe, rows, with, own, cost);
+        }
+        if times <= 0.0 {
+            return;
         }
         let (mixer, ffn) = (f64::from(layer.mixer), f64::from(layer.ffn));
         let kernels = mixer * o.mixer_kernels + ffn * o.ffn_kernels + layer.norms.0;
@@ -393,7 +435,7 @@ impl<'a> Prep<'a> {
         }
     }
 
-    fn head(&self, sequences: f64) -> Cost {
+    pub(super) fn head(&self, sequences: f64) -> Cost {
         let mut cost = Cost::default();
         let (tp, engine, overhead) = (self.d.layout.degrees().tp as f64, &self.d.engine, self.d.overhead());
         let dtype = self.d.formats.other;
@@ -457,6 +499,6 @@ fn expert_format(weights: Dtype, linear: Dtype, narrow: bool, native: bool) -> M
         Dtype::Fp4 | Dtype::MxFp4 if linear.bits() < 6.0 => MoeFormat::NvFp4,
         Dtype::Fp4 | Dtype::MxFp4 if (linear.bits() < 12.0 && native) || narrow => MoeFormat::MxFp4A8,
         Dtype::Fp4 | Dtype::MxFp4 => MoeFormat::MxFp4A16,
-        Dtype::Int4 | Dtype::Int4G32 | Dtype::Gguf(_) => MoeFormat::Int4A16,
+        Dtype::Int4 | Dtype::Int4G32 | Dtype::Gguf(_) | Dtype::Mixed(_) => MoeFormat::Int4A16,
     }
 }

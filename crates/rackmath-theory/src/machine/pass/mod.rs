@@ -25,6 +25,7 @@
 //! Source: ours; constants in `catalog/kernels`, `catalog/networks`, `catalog/engines`.
 
 mod encoder;
+mod host;
 mod joint;
 mod layers;
 mod links;

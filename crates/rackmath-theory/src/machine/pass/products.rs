@@ -8,7 +8,7 @@ use crate::operator::{Silicon, Timing};
 use rackmath_spec::engine::{ActivationScale, Plain};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Formats;
-use rackmath_spec::{Chip, Dtype, GemmFormat, GemmKernels, Math};
+use rackmath_spec::{Chip, Dtype, GemmFormat, GemmKernels, Gguf, Math};
 use rackmath_units::Seconds;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,7 +76,7 @@ pub(super) struct PlainKernel {
 
 impl PlainKernel {
     pub(super) fn of(plain: &Plain, chip: &Chip, dtype: Dtype) -> Option<Self> {
-        let silicon = silicon(chip, Math::Bf16)?;
+        let silicon = silicon(chip, plain_math(chip))?;
         let peak = silicon.peak.get();
         let many = if chip.dies > 1 { plain.many_dies } else { 1.0 };
         Some(Self {
@@ -84,9 +84,9 @@ impl PlainKernel {
             per_flop: 1.0 / (plain.compute * peak),
             per_byte: 1.0 / (plain.memory * many * silicon.bandwidth.get()),
             per_weight: match dtype {
-                Dtype::Gguf(format) if format.nested() => plain.expand_nested / peak,
-                other if other.bits() < 16.0 => plain.expand / peak,
-                _ => 0.0,
+                other if other.bits() >= 16.0 => 0.0,
+                other if other.gguf().is_some_and(Gguf::nested) => plain.expand_nested / peak,
+                _ => plain.expand / peak,
             },
         })
     }
@@ -96,6 +96,11 @@ impl PlainKernel {
         let (compute, memory) = (Seconds::s(compute), Seconds::s(memory));
         Timing { floor: self.floor, compute, memory, time: self.floor + compute.max(memory) }
     }
+}
+
+/// What the shares of an engine's one rule are of: tensor units, or the vector units of a processor.
+pub(super) fn plain_math(chip: &Chip) -> Math {
+    if chip.processor { Math::Fp32 } else { Math::Bf16 }
 }
 
 /// The dense peak of an arithmetic, or of the nearest one the chip has.
@@ -112,7 +117,7 @@ impl<'a> Multiplier<'a> {
     /// The kernels that multiply by weights of a format; `None` when the chip has no 16-bit peak at all.
     pub(super) fn of(d: &Deployment, kernels: &'a GemmKernels, dtype: Dtype) -> Option<Self> {
         let (chip, engine) = (&d.system.chip, &d.engine);
-        let (kernel, silicon, assumed, measured) = if let Some(plain) = &engine.plain {
+        let (kernel, silicon, assumed, measured) = if let Some(plain) = engine.plain_on(chip) {
             let kernel = Kernel::Plain(PlainKernel::of(plain, chip, dtype)?);
             (kernel, silicon(chip, Math::Bf16)?, None, true)
         } else {

@@ -1,6 +1,7 @@
 //! A model on machines: what every chip holds, computes and sends, whether it fits, and what chokes.
 
 use crate::desk::prelude::*;
+use crate::offload::{self, OffloadCard, Offloaded};
 use crate::support::{self, Asked};
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::model::{Ffn, Formats, Mixer};
@@ -50,6 +51,8 @@ pub struct Request {
     pub routing: String,
     /// Tokens each expert got, measured, instead of `routing`.
     pub histogram: Option<Vec<f64>>,
+    /// What of the model lies in the host's memory: layers, experts or bytes.
+    pub offload: Offloaded,
     /// Places what the model's context does not allow all the same, and spells it for tools that do not run there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pretend: bool,
@@ -119,6 +122,12 @@ pub struct Answer {
     pub first_change: Option<Remark>,
     /// A warning when the cache alone is too large, so that no pipeline depth can help.
     pub warning: Option<Remark>,
+    /// The split over card and host of llama.cpp that would make it fit, where all of it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split_that_fits: Option<Remark>,
+    /// What lies in the host's memory, where anything does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offload: Option<OffloadCard>,
     /// Most sequences of this context that fit.
     pub batch_max: f64,
     /// Longest context that fits with this batch; none when any does or none at all.
@@ -241,6 +250,12 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let (layout, layout_chosen) = pick(&request.degrees, line, &r)?;
     r.found.deployment.layout = layout;
     let mut load = Load { batch: 1.0, context, tokens: max_tokens, utilisation };
+    if request.offload.asked() {
+        let streams = request.offload.cpu_offload_gb.is_some();
+        let (engine, _) = catalog.engine(if streams { "vllm" } else { "llamacpp" })?;
+        r.found.deployment.engine = engine;
+        request.offload.apply(catalog, &mut r.found.deployment, &load)?;
+    }
     let most = placement::largest_batch(&r, &load);
     load.batch = match request.batch {
         Some(batch) => tokens("batch", batch, 1.0)?.get(),
@@ -273,7 +288,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         spare_bytes: spare.get(),
         verdict: long.map_or_else(|| verdict(&placed), |long| says("not_placed").with("why", long.why)),
         first_change: if fits { None } else { first_change(&r, &load, most, |_| true) },
-        warning: kv_alone.then(|| says("kv_alone_too_large")),
+        warning: kv_alone
+            .then(|| says("kv_alone_too_large"))
+            .or_else(|| offload::host_lacks(&r, &load).map(|missing| says("host_too_small").with("missing", missing))),
+        split_that_fits: if fits { None } else { offload::would_fit(catalog, &request.offload, &r, &load) },
+        offload: offload::card(&r, &load),
         batch_max: most,
         context_max: placement::longest_context(&r, &load).filter(|l| l.is_finite()),
         stages: placed.stages.iter().map(stage_card).collect(),

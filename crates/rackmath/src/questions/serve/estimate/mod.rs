@@ -15,6 +15,7 @@ pub(crate) use words::{assumption, breakdown};
 use crate::desk::evidence::Evidence;
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
+use crate::offload::{OffloadCard, Offloaded};
 use crate::setting::Setting;
 use crate::simulate::Percentiles;
 use rackmath_spec::file::flags::Tool;
@@ -81,6 +82,8 @@ pub struct Request {
     /// Prompts on chips of their own; the layout above is that of the decoding ones.
     #[schemars(extend("x-flag" = "disaggregated disaggregate"))]
     pub disaggregated: Option<Disaggregated>,
+    /// What of the model lies in the host's memory: layers, experts or bytes.
+    pub offload: Offloaded,
     /// Computes what the engine, the chip or the model's context do not allow, and says that it does not exist.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pretend: bool,
@@ -178,6 +181,9 @@ pub struct Answer {
     pub problem: Option<Problem>,
     /// The two pools, when prompts have chips of their own.
     pub pools: Option<Pools>,
+    /// What lies in the host's memory, where anything does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offload: Option<OffloadCard>,
     /// Single changes that would help most, best first.
     pub changes: Vec<Change>,
     /// What the numbers assume.

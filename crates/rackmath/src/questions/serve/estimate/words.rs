@@ -16,12 +16,14 @@ use super::work::Case;
 use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo};
 use crate::desk::prelude::*;
 use crate::layout;
+use crate::offload;
 use crate::simulate::What;
 use crate::support::Refusal;
 use rackmath_spec::MoeMatch;
 use rackmath_spec::engine::Prompts;
+use rackmath_theory::deployment::Deployment;
 use rackmath_theory::pass::{Assumption, Limit, Part};
-use rackmath_theory::placement::{self, Fit};
+use rackmath_theory::placement::{self, Fit, Load};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
 use rackmath_theory::steady::Steady;
 
@@ -85,6 +87,10 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
                 network: network.map_or_else(|| says("no_network"), |l| l.name.as_str().into()),
             })
         }),
+        offload: offload::card(
+            on,
+            &on.load(&case.ask.requests, outcome.steady.running.max(1.0), on.engine.schedule.chunk),
+        ),
         changes: Vec::new(),
         assumptions: if barred.is_none() { assumptions(case, p, outcome, met) } else { Vec::new() },
         sources: if barred.is_none() { [r.sources(), vec![engine]].concat() } else { Vec::new() },
@@ -237,6 +243,17 @@ fn not_possible(refusal: &Refusal) -> Problem {
 }
 
 fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option<f64>) -> Option<Problem> {
+    let on = &case.ask.on;
+    let at = on.load(&case.ask.requests, 1.0, on.engine.schedule.chunk);
+    if let Some(missing) = offload::host_lacks(on, &at).filter(|_| outcome.fits) {
+        return Some(Problem {
+            what: says("host_too_small").with("missing", missing),
+            missing_bytes: Some(missing.get()),
+            most_requests_per_s: None,
+            holds_requests_per_s: None,
+            first_change: Some(says("disk_instead")),
+        });
+    }
     if !outcome.fits {
         let requests = &case.ask.requests;
         let pool = p.split.as_ref().filter(|pool| pool.room < 1.0 && p.room >= 1.0);
@@ -252,7 +269,8 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option
             missing_bytes: missing,
             most_requests_per_s: None,
             holds_requests_per_s: None,
-            first_change: layout::first_change(on, &load, 0.0, |on| case.runs(on)),
+            first_change: split_first(case, on, &load)
+                .or_else(|| layout::first_change(on, &load, 0.0, |on| case.runs(on))),
         });
     }
     if !overloaded(outcome, met) {
@@ -270,6 +288,12 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option
         holds_requests_per_s: holds,
         first_change: None,
     })
+}
+
+/// A split over card and host that fits, where the engine computes on both.
+fn split_first(case: &Case, on: &Deployment, load: &Load) -> Option<Remark> {
+    on.engine.offload.as_ref().filter(|o| o.computes && !on.engine.ideal)?;
+    offload::would_fit(case.catalog, &case.request.offload, on, load)
 }
 
 /// Requests per second that are served when always full.

@@ -28,7 +28,7 @@ pub(crate) struct Ask {
 
 /// A request with everything found.
 pub(crate) struct Case<'a> {
-    catalog: &'a Catalog,
+    pub catalog: &'a Catalog,
     pub request: &'a Request,
     pub found: Found,
     /// Whether the layout was chosen here.
@@ -64,6 +64,8 @@ impl<'a> Case<'a> {
         }
         standing.refuse_layout(&layout);
         on.layout = layout;
+        let at = on.load(&requests, 1.0, on.engine.schedule.chunk);
+        request.offload.apply(catalog, on, &at)?;
         let ask = Ask {
             on: on.clone(),
             split: split(request, on)?,

@@ -1,0 +1,270 @@
+//! Weights in the host's memory, as people ask for it: `-ngl`, `--n-cpu-moe`, `--cpu-offload-gb`, and which of them would fit.
+
+use super::prelude::*;
+use rackmath_spec::{Kind, System};
+use rackmath_theory::deployment::Deployment;
+use rackmath_theory::placement::{Fit, Load, place};
+use rackmath_theory::split::{self, Split};
+
+/// The host that is taken where none is named: for cards on desks, and for chips whose files name a server's memory.
+const DESK: &str = "ryzen-9-7950x";
+const SERVER: &str = "xeon-8480";
+const GRACE: &str = "grace";
+
+/// What of the model lies in the host's memory, and whose memory that is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Offloaded {
+    /// Layers on the card as llama.cpp counts them, the output being one more; the others lie in the host's memory (`-ngl`).
+    #[schemars(extend("x-flag" = "ngl gpu-layers n-gpu-layers", "x-none" = "all"))]
+    pub gpu_layers: Option<u64>,
+    /// Layers in the host's memory, instead.
+    #[schemars(extend("x-flag" = "offload-layers cpu-layers", "x-none" = "none"))]
+    pub offload_layers: Option<u64>,
+    /// Layers, from the first on, whose experts lie in the host's memory.
+    #[schemars(extend("x-flag" = "n-cpu-moe ncmoe", "x-none" = "none"))]
+    pub n_cpu_moe: Option<u64>,
+    /// All experts lie in the host's memory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("x-flag" = "cpu-moe cmoe"))]
+    pub cpu_moe: bool,
+    /// GiB of each chip's weights that lie in the host's memory and are sent in every pass, as vLLM and SGLang count.
+    #[schemars(extend("x-none" = "none"))]
+    pub cpu_offload_gb: Option<f64>,
+    /// The host: a processor of the catalogue, such as `epyc-9654` or `ryzen-9-7950x`.
+    #[schemars(extend("x-flag" = "host cpu", "x-none" = "a usual one for the card"))]
+    pub host: Option<String>,
+    /// Memory of the host, such as 512 GB.
+    #[schemars(extend("x-none" = "the processor's"))]
+    pub host_memory_bytes: Option<f64>,
+    /// Bandwidth of that memory, such as 400 GB/s.
+    #[schemars(extend("x-none" = "the processor's"))]
+    pub host_bandwidth_gb_per_s: Option<f64>,
+    /// The link between host and card one way, such as 32 GB/s.
+    #[schemars(extend("x-none" = "the card's"))]
+    pub host_link_gb_per_s: Option<f64>,
+    /// Rate of the disk that weights come from where the host's memory is too small for them (`mmap`), such as 5 GB/s.
+    #[schemars(extend("x-flag" = "disk mmap", "x-none" = "none"))]
+    pub disk_gb_per_s: Option<f64>,
+}
+
+/// Where weights lie.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct OffloadCard {
+    /// The host's name.
+    pub host: String,
+    /// Layers of the model.
+    pub layers: u64,
+    /// Layers in the host's memory; part of one where bytes were asked for.
+    pub layers_on_host: f64,
+    /// Layers of which only the experts lie there.
+    pub expert_layers_on_host: f64,
+    /// Weights there.
+    pub host_weight_bytes: f64,
+    /// Cache there.
+    pub host_kv_bytes: f64,
+    /// Memory there.
+    pub host_memory_bytes: f64,
+    /// Bandwidth of that memory.
+    pub host_bandwidth_gb_per_s: f64,
+    /// The link, one way.
+    pub link_gb_per_s: f64,
+    /// Share of the host's part that comes from the disk in every pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from_disk: Option<f64>,
+    /// In words.
+    pub says: Remark,
+}
+
+/// An engine that keeps no weights with the host.
+pub(crate) fn unknown(on: &Deployment) -> Error {
+    let expected =
+        "an engine that is known to: llamacpp computes with them there, vllm and sglang send them in every pass";
+    Error::value("engine", format!("{} with weights in host memory", on.engine.id), expected)
+}
+
+impl Offloaded {
+    /// Whether anything lies with the host.
+    pub(crate) fn asked(&self) -> bool {
+        self.gpu_layers.is_some()
+            || self.offload_layers.is_some()
+            || self.n_cpu_moe.is_some()
+            || self.cpu_moe
+            || self.cpu_offload_gb.is_some()
+    }
+
+    /// Puts the model's parts where they are asked for.
+    pub(crate) fn apply(&self, catalog: &Catalog, on: &mut Deployment, load: &Load) -> Result<(), Error> {
+        if !self.asked() {
+            return Ok(());
+        }
+        let layers = on.model.shape().map_or(0, |s| s.n_layers());
+        let computes = on.engine.offload.as_ref().ok_or_else(|| unknown(on))?.computes;
+        let wrong = |field: &'static str, given: String, expected: &str| Err(Error::value(field, given, expected));
+        if let Some(gb) = self.cpu_offload_gb.filter(|gb| computes || !(0.0..1e6).contains(gb)) {
+            let expected = if computes {
+                "{gpu_layers} or {n_cpu_moe}: this engine computes where the weights lie"
+            } else {
+                "0 to 1,000,000 GiB"
+            };
+            return wrong("cpu_offload_gb", gb.to_string(), expected);
+        }
+        let by_layer =
+            self.gpu_layers.is_some() || self.offload_layers.is_some() || self.n_cpu_moe.is_some() || self.cpu_moe;
+        if by_layer && !computes {
+            return wrong(
+                "engine",
+                on.engine.id.clone(),
+                "llamacpp for layers and experts on the host; this engine takes {cpu_offload_gb}",
+            );
+        }
+        if self.gpu_layers.is_some() && self.offload_layers.is_some() {
+            return wrong(
+                "offload_layers",
+                "beside gpu_layers".into(),
+                "one of them: they add up to the model's layers",
+            );
+        }
+        if let Some(n) = self.offload_layers.filter(|n| *n > layers) {
+            return wrong("offload_layers", n.to_string(), &format!("at most the {layers} layers of the model"));
+        }
+        if (self.cpu_moe || self.n_cpu_moe.is_some()) && on.model.shape().is_none_or(|s| s.moe().is_none()) {
+            return wrong("n_cpu_moe", "a model without experts".into(), "{gpu_layers}, which moves whole layers");
+        }
+        if computes && on.layout.chips() > 1 {
+            return wrong("layout", on.layout.to_string(), "one chip where the host computes a part of the model");
+        }
+        let mut split = self.empty(catalog, on)?;
+        // llama.cpp counts the output as one more layer, and more than there are as all.
+        let hosted = self.gpu_layers.map_or(0, |n| (layers + 1).saturating_sub(n).min(layers));
+        split.layers = self.offload_layers.unwrap_or(hosted) as f64;
+        split.head = self.gpu_layers == Some(0);
+        split.experts = if self.cpu_moe { layers } else { self.n_cpu_moe.unwrap_or(0).min(layers) } as f64;
+        if let Some(gib) = self.cpu_offload_gb {
+            split.layers = split::layers_of(on, load, &split, Bytes::b(gib * f64::from(1 << 30)));
+        }
+        on.split = Some(split.clone().into());
+        let (weights, kv) = split::on_host(on, load);
+        let (held, room) = (weights.get() + kv.get(), split.host.capacity().get());
+        if let Some(rate) = self.disk_gb_per_s.filter(|_| held > room) {
+            split.disk = Some(((held - room) / held, rated("disk_gb_per_s", rate)?));
+            on.split = Some(split.into());
+        }
+        Ok(())
+    }
+
+    /// The host and the link, with nothing there yet.
+    pub(crate) fn empty(&self, catalog: &Catalog, on: &Deployment) -> Result<Split, Error> {
+        let chip = &on.system.chip;
+        let usual = match chip.host.memory.as_deref() {
+            Some("lpddr-grace") => GRACE,
+            Some(_) => SERVER,
+            None => DESK,
+        };
+        let name = self.host.as_deref().unwrap_or(usual);
+        let mut host = catalog.system(name).map_err(|e| e.at("host"))?;
+        if !host.chip.processor {
+            let known = processors(catalog);
+            let near = Error::unknown("processor", name, known.iter().map(String::as_str));
+            return Err(near.at("host"));
+        }
+        if self.host_memory_bytes.is_some() || self.host_bandwidth_gb_per_s.is_some() {
+            let own = Arc::make_mut(&mut Arc::make_mut(&mut host).chip);
+            if let Some(bytes) = self.host_memory_bytes {
+                let sound = Bytes::checked(bytes).filter(|b| b.get() > 0.0);
+                own.memory.capacity.value =
+                    sound.ok_or_else(|| Error::value("host_memory_bytes", bytes, "more than nothing"))?;
+                own.memory.usable = None;
+            }
+            if let Some(rate) = self.host_bandwidth_gb_per_s {
+                own.memory.bandwidth.value = rated("host_bandwidth_gb_per_s", rate)?;
+            }
+        }
+        let own =
+            chip.link.host.as_ref().or(chip.link.scale_up.as_ref().filter(|_| chip.link.kind.starts_with("pcie")));
+        let link = match (self.host_link_gb_per_s, own) {
+            (Some(rate), _) => rated("host_link_gb_per_s", rate)?,
+            (None, Some(own)) => own.value,
+            (None, None) => {
+                let expected =
+                    "the link between card and host, such as {host_link_gb_per_s} 32 GB/s: the catalogue names none";
+                return Err(Error::value("setting.on", format!("\"{}\"", on.system.id), expected));
+            }
+        };
+        let cache = on.engine.offload.as_ref().is_some_and(|o| o.computes);
+        Ok(Split::none(host, link, cache))
+    }
+}
+
+fn rated(field: &'static str, rate: f64) -> Result<ByteRate, Error> {
+    let sound = ByteRate::checked(rate * 1e9).filter(|r| r.get() > 0.0 && rate < 1e6);
+    sound.ok_or_else(|| Error::value(field, rate, "GB/s, more than 0"))
+}
+
+fn processors(catalog: &Catalog) -> Vec<String> {
+    let all = catalog.ids(Kind::Chips).filter(|id| catalog.chip(id).is_ok_and(|chip| chip.processor));
+    all.map(str::to_owned).collect()
+}
+
+/// What lies where; nothing where all lies on the chips.
+pub(crate) fn card(on: &Deployment, load: &Load) -> Option<OffloadCard> {
+    let split = on.split.as_deref()?;
+    let (weights, kv) = split::on_host(on, load);
+    let host: &System = &split.host;
+    let layers = on.model.shape()?.n_layers();
+    let (whole, experts) = split.among(0.0, layers as f64);
+    let sends = on.engine.offload.as_ref().filter(|o| !o.computes).map(|_| split.link);
+    let from = on.engine.offload.as_ref().filter(|o| o.computes).and_then(|o| o.stream_rows);
+    let says = says("weights_with_host")
+        .with("host", &host.name)
+        .with("bandwidth", host.bandwidth())
+        .with("layers", (whole > 0.0).then_some(whole))
+        .with("of", layers)
+        .with("experts", (experts > 0.0).then_some(experts))
+        .with("weights", weights)
+        .with("cache", (kv.get() > 0.0).then_some(kv))
+        .with("memory", host.capacity())
+        .with("sends", sends)
+        .with("from", from)
+        .with("link", from.map(|_| split.link));
+    Some(OffloadCard {
+        host: host.name.clone(),
+        layers,
+        layers_on_host: whole,
+        expert_layers_on_host: experts,
+        host_weight_bytes: weights.get(),
+        host_kv_bytes: kv.get(),
+        host_memory_bytes: host.capacity().get(),
+        host_bandwidth_gb_per_s: host.bandwidth().get() / 1e9,
+        link_gb_per_s: split.link.get() / 1e9,
+        from_disk: split.disk.map(|(share, _)| share),
+        says,
+    })
+}
+
+/// What the host's memory lacks for its part, where nothing comes from the disk.
+pub(crate) fn host_lacks(on: &Deployment, load: &Load) -> Option<Bytes> {
+    let split = on.split.as_deref().filter(|split| split.disk.is_none())?;
+    let (weights, kv) = split::on_host(on, load);
+    let missing = weights.get() + kv.get() - split.host.capacity().get();
+    (missing > 0.0).then(|| Bytes::b(missing))
+}
+
+/// The split that would make it fit on one card: most layers there, and the fewest layers of experts elsewhere.
+pub(crate) fn would_fit(catalog: &Catalog, asked: &Offloaded, on: &Deployment, load: &Load) -> Option<Remark> {
+    let (engine, _) = catalog.engine("llamacpp").ok()?;
+    let on = Deployment { split: None, engine, ..on.clone() };
+    if on.layout.chips() > 1 || on.system.chip.processor || matches!(place(&on, load).fit, Fit::Fits { .. }) {
+        return None;
+    }
+    let empty = asked.empty(catalog, &on).ok()?;
+    let layers = on.model.shape()?.n_layers();
+    // The output is one more layer to llama.cpp.
+    let most = split::fewest_layers(&on, load, &empty).map(|n| layers + 1 - n).filter(|n| *n > 0);
+    let experts = split::fewest_expert_layers(&on, load, &empty);
+    if most.is_none() && experts.is_none() {
+        return None;
+    }
+    let said = says("split_that_fits").with("layers", most).with("of", layers + 1).with("experts", experts);
+    Some(said.with("moe", on.model.shape()?.moe_layers()).with("host", &empty.host.name))
+}
