@@ -71,7 +71,7 @@ impl TensorType {
 
     /// Bytes of so many values; none where they are no whole number of blocks or beyond counting.
     pub fn bytes_of(self, values: u64) -> Option<u64> {
-        (values % self.values == 0).then(|| (values / self.values).checked_mul(self.bytes)).flatten()
+        values.is_multiple_of(self.values).then(|| (values / self.values).checked_mul(self.bytes)).flatten()
     }
 
     /// The format of a tensor that is all of this type, where that is exactly as wide.

@@ -129,10 +129,12 @@ fn chips_lie_within_the_range_of_their_peers() {
         // sparse peak or a both-way bandwidth would stand out.
         let peak = chip.peak.get(&Math::Bf16).or(chip.peak.get(&Math::Fp16));
         if let Some(peak) = peak {
+            // Vector units of processors reach less than tensor units.
+            let least = if chip.processor { 10.0 } else { 19.0 };
             let intensity = peak.value.get() / chip.memory.bandwidth.value.get();
             // A module with data-centre tensor cores on LPDDR memory.
             let most = if id == "jetson-thor" { 950.0 } else { 600.0 };
-            assert!((19.0..=most).contains(&intensity), "{id}: {intensity} FLOP per byte");
+            assert!((least..=most).contains(&intensity), "{id}: {intensity} FLOP per byte");
         }
         for pair in [(Math::Bf16, Math::Fp8), (Math::Fp8, Math::Fp4)] {
             if let (Some(wide), Some(narrow)) = (chip.peak.get(&pair.0), chip.peak.get(&pair.1)) {
@@ -141,7 +143,9 @@ fn chips_lie_within_the_range_of_their_peers() {
             }
         }
         let drain = chip.memory.capacity.value / chip.memory.bandwidth.value;
-        assert!((0.01..1.0).contains(&drain.get()), "{id}: drains in {drain}");
+        // Processors have much more of a slower memory.
+        let most = if chip.processor { 4.0 } else { 1.0 };
+        assert!((0.01..most).contains(&drain.get()), "{id}: drains in {drain}");
         assert!(chip.as_of.starts_with("2026"), "{id} is dated {}", chip.as_of);
     }
 }

@@ -18,6 +18,9 @@
 //! its tokens choose, so that experts are the cheapest thing to leave with the host; a long prompt wants them all, and the link
 //! binds. Where host memory is too small for its part, the missing share of what a pass reads comes from the disk.
 //!
+//! Further cards of the machine hold the layers after those (`--tensor-split`): a pass takes the sum of its stages, each at its own
+//! card's rates, and one crossing more for every card.
+//!
 //! Layers go to the host from the first on, as `-ngl` and `--n-cpu-moe` do. Chip and processor take turns: nothing overlaps.
 //! Ignores: sockets that read each other's memory beyond the engine's one factor for it, and pages that happen to be cached.
 //! Source: ours; llama.cpp `-ngl`, `--n-cpu-moe` and `ggml_backend_offload_op`, vLLM `--cpu-offload-gb`, KTransformers
@@ -26,6 +29,7 @@
 use crate::count::Part;
 use crate::deployment::{Deployment, Links};
 use crate::placement::{self, Fit, Load, place};
+use rackmath_spec::model::Shape;
 use rackmath_spec::{Layout, System};
 use rackmath_units::{ByteRate, Bytes};
 use std::sync::Arc;
@@ -37,7 +41,9 @@ pub struct Split {
     pub host: Arc<System>,
     /// One way between chip and host.
     pub link: ByteRate,
-    /// Layers whole in host memory, from the first on; part of one where bytes were given.
+    /// The first layer that lies there.
+    pub from: f64,
+    /// Layers whole in host memory, up to this one; part of one where bytes were given.
     pub layers: f64,
     /// Layers from the first on whose routed experts lie there.
     pub experts: f64,
@@ -47,6 +53,15 @@ pub struct Split {
     pub cache: bool,
     /// What comes from the disk: the share of the host's part that its memory does not hold, and the disk's rate.
     pub disk: Option<(f64, ByteRate)>,
+    /// Further cards of the machine, which hold the next layers and compute them one after another.
+    pub cards: Vec<Card>,
+}
+
+/// Another card of the same machine, and how many layers it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    pub system: Arc<System>,
+    pub layers: f64,
 }
 
 /// How much of a layer lies in host memory, as shares.
@@ -66,13 +81,29 @@ impl Away {
 impl Split {
     /// Nothing yet.
     pub fn none(host: Arc<System>, link: ByteRate, cache: bool) -> Self {
-        Self { host, link, layers: 0.0, experts: 0.0, head: false, cache, disk: None }
+        Self { host, link, from: 0.0, layers: 0.0, experts: 0.0, head: false, cache, disk: None, cards: Vec::new() }
     }
 
     /// Of so many layers after the first ones: how many lie in host memory whole, and how many more with their experts.
     pub fn among(&self, first: f64, n: f64) -> (f64, f64) {
-        let whole = (self.layers - first).clamp(0.0, n);
+        let to = self.layers + self.cards.iter().map(|card| card.layers).sum::<f64>();
+        let whole = ((to.min(first + n)) - self.from.max(first)).clamp(0.0, n);
         (whole, (self.experts - first).clamp(0.0, n).max(whole) - whole)
+    }
+
+    /// Host and cards apart, each with the layers that lie there.
+    pub fn places(&self) -> Vec<Self> {
+        let host = Self { cards: Vec::new(), ..self.clone() };
+        let mut all =
+            if self.layers > self.from || self.experts > 0.0 || self.head { vec![host.clone()] } else { Vec::new() };
+        let mut from = self.layers;
+        for card in &self.cards {
+            let layers = from + card.layers;
+            let (host_of, head, disk) = (card.system.clone(), false, None);
+            all.push(Self { host: host_of, from, layers, experts: 0.0, head, disk, ..host.clone() });
+            from = layers;
+        }
+        all
     }
 
     pub fn away(&self, layer: u64) -> Away {
@@ -80,14 +111,14 @@ impl Split {
         Away { whole, experts: whole + experts, cache: if self.cache { whole } else { 0.0 } }
     }
 
-    /// The model on the processor alone.
+    /// The model as it runs in this one place.
     pub fn on_host(&self, d: &Deployment) -> Deployment {
-        let (system, layout) = (self.host.clone(), Layout::single());
-        Deployment { system, layout, links: Links::default(), split: None, ..d.clone() }
+        let (system, layout, split) = (self.host.clone(), Layout::single(), Some(Arc::new(self.clone())));
+        Deployment { system, layout, links: Links::default(), split, ..d.clone() }
     }
 }
 
-/// Bytes of weights and of cache in host memory.
+/// Bytes of weights and of cache that do not lie on the chips: in host memory, and on further cards.
 pub fn on_host(on: &Deployment, load: &Load) -> (Bytes, Bytes) {
     let sum = |on: &Deployment| {
         let placed = place(on, load);
@@ -100,9 +131,23 @@ pub fn on_host(on: &Deployment, load: &Load) -> (Bytes, Bytes) {
     (Bytes::b((all - here).max(0.0)), Bytes::b((kv - kv_here).max(0.0)))
 }
 
+/// What each further card holds: weights and cache of its layers, with the work space of a pass.
+pub fn on_cards(on: &Deployment, load: &Load) -> Vec<(Bytes, Bytes)> {
+    let Some(split) = on.split.as_deref() else { return Vec::new() };
+    let space = place(on, load).stages.first().map_or(0.0, |s| s.held.activations + s.held.buffers);
+    let cards = split.places().into_iter().filter(|place| !place.host.chip.processor);
+    cards
+        .map(|place| {
+            let room = place.host.chip.memory.size() * load.utilisation.get();
+            let (weights, kv) = on_host(&Deployment { split: Some(place.into()), ..on.clone() }, load);
+            (weights + kv + Bytes::b(space), room)
+        })
+        .collect()
+}
+
 /// Layers that hold so many bytes of weights, from the first on.
 pub fn layers_of(on: &Deployment, load: &Load, empty: &Split, bytes: Bytes) -> f64 {
-    let layers = on.model.shape().map_or(0, |s| s.n_layers());
+    let layers = on.model.shape().map_or(0, Shape::n_layers);
     let held = |n: f64| {
         let split = Split { layers: n, ..empty.clone() };
         on_host(&Deployment { split: Some(split.into()), ..on.clone() }, load).0.get() / on.layout.chips() as f64
@@ -210,6 +255,23 @@ mod tests {
         let layers = layers_of(&one, &load, &host, Bytes::gb(5.0));
         let (bytes, _) = on_host(&with(&one, Split { layers, ..host }), &load);
         assert!((bytes.as_gb() - 5.0).abs() < 1e-6, "{bytes}");
+    }
+
+    #[test]
+    fn two_equal_cards_take_as_long_as_one_and_a_crossing() {
+        // Llama 3.1 8B on one RTX 4090, and with half of its layers on another: the same products, handed over once.
+        let one = on("llama-3.1-8b", "rtx-4090");
+        let card = Card { system: CATALOG.system("rtx-4090").unwrap(), layers: 16.0 };
+        let two = with(&one, Split { cards: vec![card], ..empty("ryzen-9-7950x") });
+        let work = Work::decode(1.0, 512.0);
+        let cross = one.engine.offload.as_ref().unwrap().cross.get() + 4.0 * 4096.0 / 32e9;
+        let (alone, both) = (time(&one, &work), time(&two, &work));
+        assert!((both - alone - cross).abs() < 1e-6 * alone, "{both} {alone} {cross}");
+        let load = load(8192.0);
+        let held = on_cards(&two, &load);
+        let main = place(&two, &load).stages[0].held;
+        // Half of the layers and their caches each; embedding and head stay with the main card.
+        assert!((main.kv / (held[0].0.get() - main.activations)) < 0.2 && held.len() == 1);
     }
 
     proptest! {

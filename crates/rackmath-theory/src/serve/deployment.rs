@@ -60,7 +60,18 @@ impl Deployment {
     pub fn of(catalog: &Catalog, model: Arc<Model>, system: Arc<System>, engine: Arc<Engine>) -> Self {
         let (formats, links) = (model.formats(), Links::of(catalog, &system));
         let kv = usual_cache(&model, formats, &engine);
-        Self { formats, kv, links, layout: Layout::single(), side: Bytes::ZERO, senses: None, split: None, model, system, engine }
+        Self {
+            formats,
+            kv,
+            links,
+            layout: Layout::single(),
+            side: Bytes::ZERO,
+            senses: None,
+            split: None,
+            model,
+            system,
+            engine,
+        }
     }
 
     /// Attention groups, each with sequences of its own.

@@ -1,10 +1,11 @@
 //! Weights in the host's memory, as people ask for it: `-ngl`, `--n-cpu-moe`, `--cpu-offload-gb`, and which of them would fit.
 
 use super::prelude::*;
+use rackmath_spec::model::Shape;
 use rackmath_spec::{Kind, System};
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::placement::{Fit, Load, place};
-use rackmath_theory::split::{self, Split};
+use rackmath_theory::split::{self, Card, Split};
 
 /// The host that is taken where none is named: for cards on desks, and for chips whose files name a server's memory.
 const DESK: &str = "ryzen-9-7950x";
@@ -43,6 +44,9 @@ pub struct Offloaded {
     /// The link between host and card one way, such as 32 GB/s.
     #[schemars(extend("x-none" = "the card's"))]
     pub host_link_gb_per_s: Option<f64>,
+    /// Shares of the model on cards joined by +, in their order, such as 3,1 (`--tensor-split`).
+    #[schemars(extend("x-none" = "by their memory"))]
+    pub tensor_split: Option<Vec<f64>>,
     /// Rate of the disk that weights come from where the host's memory is too small for them (`mmap`), such as 5 GB/s.
     #[schemars(extend("x-flag" = "disk mmap", "x-none" = "none"))]
     pub disk_gb_per_s: Option<f64>,
@@ -72,8 +76,60 @@ pub struct OffloadCard {
     /// Share of the host's part that comes from the disk in every pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_disk: Option<f64>,
+    /// Cards that share the layers, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<CardHeld>,
     /// In words.
     pub says: Remark,
+}
+
+/// One of several cards.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CardHeld {
+    /// Its name.
+    pub card: String,
+    /// Layers it computes.
+    pub layers: f64,
+    /// What it holds.
+    pub held_bytes: f64,
+    /// What of its memory the engine takes.
+    pub room_bytes: f64,
+}
+
+/// Cards of one machine, before the last of them, which the setting is left with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Cards {
+    others: Vec<Arc<System>>,
+    name: Option<String>,
+}
+
+/// Takes cards joined by + out of a setting: they are stages of one llama.cpp, computed one after another.
+pub(crate) fn cards(catalog: &Catalog, setting: &Setting) -> Result<(Setting, Cards), Error> {
+    const MOST: u64 = 16;
+    let mut all: Vec<Arc<System>> = Vec::new();
+    let mut price = setting.price_usd_per_chip_hour.or(Some(0.0));
+    for part in setting.on.split('+') {
+        let (name, stated) = super::setting::machine(part)?;
+        let system = catalog.system(name).map_err(|e| e.at("setting.on"))?;
+        refuse_if(system.chip.processor, "setting.on", part, "a card; the processor beside it is {host}")?;
+        let n = system.n_chips;
+        refuse_if(
+            all.len() as u64 + n > MOST,
+            "setting.on",
+            &setting.on,
+            format!("at most {MOST} cards of one machine"),
+        )?;
+        let known = stated.or(system.chip.usual_price().map(|p| p.value.get() * 3600.0));
+        price = price.zip(known).map(|(sum, one)| sum + one * n as f64);
+        let one = catalog.system(&system.chip.id).map_err(|e| e.at("setting.on"))?;
+        all.extend((0..n).map(|_| one.clone()));
+    }
+    let names: Vec<&str> = all.iter().map(|s| s.chip.name.as_str()).collect();
+    let name = Some(names.join(" + "));
+    let last = all.pop().map_or_else(String::new, |last| last.id.clone());
+    let price = setting.price_usd_per_chip_hour.or(price.filter(|p| *p > 0.0));
+    let setting = Setting { on: last, price_usd_per_chip_hour: price, ..setting.clone() };
+    Ok((setting, Cards { others: all, name }))
 }
 
 /// An engine that keeps no weights with the host.
@@ -94,11 +150,27 @@ impl Offloaded {
     }
 
     /// Puts the model's parts where they are asked for.
-    pub(crate) fn apply(&self, catalog: &Catalog, on: &mut Deployment, load: &Load) -> Result<(), Error> {
+    pub(crate) fn apply(
+        &self,
+        catalog: &Catalog,
+        on: &mut Deployment,
+        load: &Load,
+        cards: &Cards,
+    ) -> Result<(), Error> {
+        if let Some(name) = &cards.name {
+            Arc::make_mut(&mut on.system).name.clone_from(name);
+            return self.share(catalog, on, cards);
+        }
+        refuse_if(
+            self.tensor_split.is_some(),
+            "tensor_split",
+            "one kind of card",
+            "cards joined by + in {setting.on}",
+        )?;
         if !self.asked() {
             return Ok(());
         }
-        let layers = on.model.shape().map_or(0, |s| s.n_layers());
+        let layers = on.model.shape().map_or(0, Shape::n_layers);
         let computes = on.engine.offload.as_ref().ok_or_else(|| unknown(on))?.computes;
         let wrong = |field: &'static str, given: String, expected: &str| Err(Error::value(field, given, expected));
         if let Some(gb) = self.cpu_offload_gb.filter(|gb| computes || !(0.0..1e6).contains(gb)) {
@@ -134,7 +206,7 @@ impl Offloaded {
         if computes && on.layout.chips() > 1 {
             return wrong("layout", on.layout.to_string(), "one chip where the host computes a part of the model");
         }
-        let mut split = self.empty(catalog, on)?;
+        let mut split = self.empty(catalog, on, false)?;
         // llama.cpp counts the output as one more layer, and more than there are as all.
         let hosted = self.gpu_layers.map_or(0, |n| (layers + 1).saturating_sub(n).min(layers));
         split.layers = self.offload_layers.unwrap_or(hosted) as f64;
@@ -153,8 +225,37 @@ impl Offloaded {
         Ok(())
     }
 
+    /// Deals the layers to cards by their memory, or as told.
+    fn share(&self, catalog: &Catalog, on: &mut Deployment, cards: &Cards) -> Result<(), Error> {
+        refuse_if(
+            self.asked(),
+            "setting.on",
+            "cards joined by +",
+            "one card where a part of the model lies with the host",
+        )?;
+        let layers = on.model.shape().map_or(0, Shape::n_layers) as f64;
+        let own =
+            || cards.others.iter().map(|s| s.chip.memory.size().get()).chain([on.system.chip.memory.size().get()]);
+        let shares: Vec<f64> = self.tensor_split.clone().unwrap_or_else(|| own().collect());
+        let sum: f64 = shares.iter().sum();
+        let sound =
+            shares.len() == cards.others.len() + 1 && shares.iter().all(|s| s.is_finite() && *s >= 0.0) && sum > 0.0;
+        let expected = format!("{} shares, one for each card", cards.others.len() + 1);
+        refuse_if(!sound, "tensor_split", format!("{shares:?}"), expected)?;
+        let mut split = self.empty(catalog, on, true)?;
+        let (mut dealt, mut before) = (0.0, 0.0);
+        for (system, share) in cards.others.iter().zip(&shares) {
+            before += share;
+            let to = (layers * before / sum).round();
+            split.cards.push(Card { system: system.clone(), layers: to - dealt });
+            dealt = to;
+        }
+        on.split = Some(split.into());
+        Ok(())
+    }
+
     /// The host and the link, with nothing there yet.
-    pub(crate) fn empty(&self, catalog: &Catalog, on: &Deployment) -> Result<Split, Error> {
+    pub(crate) fn empty(&self, catalog: &Catalog, on: &Deployment, cards: bool) -> Result<Split, Error> {
         let chip = &on.system.chip;
         let usual = match chip.host.memory.as_deref() {
             Some("lpddr-grace") => GRACE,
@@ -180,8 +281,8 @@ impl Offloaded {
                 own.memory.bandwidth.value = rated("host_bandwidth_gb_per_s", rate)?;
             }
         }
-        let own =
-            chip.link.host.as_ref().or(chip.link.scale_up.as_ref().filter(|_| chip.link.kind.starts_with("pcie")));
+        let between = chip.link.scale_up.as_ref().filter(|_| cards || chip.link.kind.starts_with("pcie"));
+        let own = chip.link.host.as_ref().or(between);
         let link = match (self.host_link_gb_per_s, own) {
             (Some(rate), _) => rated("host_link_gb_per_s", rate)?,
             (None, Some(own)) => own.value,
@@ -209,6 +310,9 @@ fn processors(catalog: &Catalog) -> Vec<String> {
 /// What lies where; nothing where all lies on the chips.
 pub(crate) fn card(on: &Deployment, load: &Load) -> Option<OffloadCard> {
     let split = on.split.as_deref()?;
+    if !split.cards.is_empty() {
+        return shared(on, load, split);
+    }
     let (weights, kv) = split::on_host(on, load);
     let host: &System = &split.host;
     let layers = on.model.shape()?.n_layers();
@@ -238,13 +342,72 @@ pub(crate) fn card(on: &Deployment, load: &Load) -> Option<OffloadCard> {
         host_bandwidth_gb_per_s: host.bandwidth().get() / 1e9,
         link_gb_per_s: split.link.get() / 1e9,
         from_disk: split.disk.map(|(share, _)| share),
+        cards: Vec::new(),
         says,
     })
 }
 
+/// The same of cards that share the layers.
+fn shared(on: &Deployment, load: &Load, split: &Split) -> Option<OffloadCard> {
+    let layers = on.model.shape()?.n_layers();
+    let placed = place(on, load);
+    let main = placed.stages.first()?.held;
+    let reserve = main.reserve;
+    let held = split::on_cards(on, load);
+    let mut cards: Vec<CardHeld> = split
+        .cards
+        .iter()
+        .zip(held)
+        .map(|(card, (held, room))| CardHeld {
+            card: card.system.chip.name.clone(),
+            layers: card.layers,
+            held_bytes: held.get(),
+            room_bytes: room.get(),
+        })
+        .collect();
+    let away = split.among(0.0, layers as f64).0;
+    cards.push(CardHeld {
+        card: on.system.chip.name.clone(),
+        layers: layers as f64 - away,
+        held_bytes: main.total().get() - reserve,
+        room_bytes: placed.capacity.get() - reserve,
+    });
+    let each: Vec<Remark> = cards
+        .iter()
+        .map(|c| {
+            says("layers_on_card")
+                .with("card", &c.card)
+                .with("layers", c.layers)
+                .with("held", Bytes::b(c.held_bytes))
+                .with("room", Bytes::b(c.room_bytes))
+        })
+        .collect();
+    Some(OffloadCard {
+        host: split.host.name.clone(),
+        layers,
+        layers_on_host: 0.0,
+        expert_layers_on_host: 0.0,
+        host_weight_bytes: 0.0,
+        host_kv_bytes: 0.0,
+        host_memory_bytes: split.host.capacity().get(),
+        host_bandwidth_gb_per_s: split.host.bandwidth().get() / 1e9,
+        link_gb_per_s: split.link.get() / 1e9,
+        from_disk: None,
+        cards,
+        says: says("layers_on_cards").with("each", each),
+    })
+}
+
+/// The first of several cards that is too small for its layers, and what it lacks.
+pub(crate) fn card_lacks(on: &Deployment, load: &Load) -> Option<(String, Bytes)> {
+    let split = on.split.as_deref()?;
+    let lacking = split.cards.iter().zip(split::on_cards(on, load)).find(|(_, (held, room))| held > room);
+    lacking.map(|(card, (held, room))| (card.system.chip.name.clone(), held.less(room)))
+}
+
 /// What the host's memory lacks for its part, where nothing comes from the disk.
 pub(crate) fn host_lacks(on: &Deployment, load: &Load) -> Option<Bytes> {
-    let split = on.split.as_deref().filter(|split| split.disk.is_none())?;
+    let split = on.split.as_deref().filter(|split| split.disk.is_none() && split.cards.is_empty())?;
     let (weights, kv) = split::on_host(on, load);
     let missing = weights.get() + kv.get() - split.host.capacity().get();
     (missing > 0.0).then(|| Bytes::b(missing))
@@ -257,7 +420,7 @@ pub(crate) fn would_fit(catalog: &Catalog, asked: &Offloaded, on: &Deployment, l
     if on.layout.chips() > 1 || on.system.chip.processor || matches!(place(&on, load).fit, Fit::Fits { .. }) {
         return None;
     }
-    let empty = asked.empty(catalog, &on).ok()?;
+    let empty = asked.empty(catalog, &on, false).ok()?;
     let layers = on.model.shape()?.n_layers();
     // The output is one more layer to llama.cpp.
     let most = split::fewest_layers(&on, load, &empty).map(|n| layers + 1 - n).filter(|n| *n > 0);

@@ -282,6 +282,7 @@ impl<'a> Reader<'a> {
             k_is_v: k.is_some() && v.is_none(),
             gate,
             sinks: self.has(layer, "attn_sinks.weight"),
+            both_ways: false,
         })
     }
 

@@ -23,9 +23,17 @@ impl<'a> HostPart<'a> {
         Some(Self { prep: Prep::new(on, shape, kernels)?, split, offload: on.engine.offload.as_ref()? })
     }
 
-    /// Whether the cache of the host's layers lies with them, so that their attention is computed there.
-    pub(super) fn mixer(&self, mixer: &Mixer) -> Option<MixerOp> {
-        if self.split.cache { self.prep.mixer(mixer) } else { None }
+    /// The attention of layers whose cache lies here, and how many of them there are.
+    pub(super) fn mixer(&self, mixer: &Mixer) -> Option<(f64, MixerOp)> {
+        let mut first = 0.0;
+        let mut there = 0.0;
+        for run in &self.prep.shape.runs {
+            if run.block.mixer == *mixer {
+                there += self.split.among(first, run.n as f64).0;
+            }
+            first += run.n as f64;
+        }
+        if self.split.cache && there > 0.0 { Some((there, self.prep.mixer(mixer)?)) } else { None }
     }
 
     pub(super) fn has_head(&self) -> bool {
@@ -34,16 +42,18 @@ impl<'a> HostPart<'a> {
 
     pub(super) fn head(&self, sequences: f64) -> Cost {
         let mut cost = Cost::default();
-        self.put(&self.prep.head(sequences), &mut cost);
+        Self::put(&self.prep.head(sequences), &mut cost);
         cost
     }
 
     /// What a pass of so many rows takes for what lies here.
     pub(super) fn add(&self, card: &Prep, rows: f64, cost: &mut Cost) {
-        let streams = !self.offload.computes || self.offload.stream_rows.is_some_and(|least| rows >= least);
-        let mut crossings = f64::from(self.split.layers > 0.0 && !streams);
+        let processor = self.split.host.chip.processor;
+        let sent = !self.offload.computes || self.offload.stream_rows.is_some_and(|least| rows >= least);
+        let streams = processor && sent;
+        let mut crossings = f64::from(self.split.layers > self.split.from && !streams);
         for (layer, mine) in card.layers.iter().zip(&self.prep.layers) {
-            let (whole, experts) = layer.away;
+            let (whole, experts) = mine.away;
             if whole + experts <= 0.0 {
                 continue;
             }
@@ -58,28 +68,31 @@ impl<'a> HostPart<'a> {
             };
             if streams {
                 cost.plus(&there, 1.0);
-                self.wait(bytes / (self.offload.link.get() * self.split.link.get()), cost);
-            } else {
-                self.put(&there, cost);
+                Self::wait(bytes / (self.offload.link.get() * self.split.link.get()), cost);
+            } else if processor {
+                Self::put(&there, cost);
                 crossings += 2.0 * experts;
+            } else {
+                cost.plus(&there, 1.0);
             }
             if let Some((missing, rate)) = self.split.disk {
-                self.wait(bytes * missing / rate.get(), cost);
+                Self::wait(bytes * missing / rate.get(), cost);
             }
         }
         let vectors = rows * self.prep.shape.hidden as f64 * CROSSING;
-        cost.add(Part::Offloaded, Limit::Latency, crossings * self.offload.cross.get());
-        cost.add(Part::Offloaded, Limit::Link, crossings * vectors / self.split.link.get());
+        let part = if processor { Part::Offloaded } else { Part::Network };
+        cost.add(part, Limit::Latency, crossings * self.offload.cross.get());
+        cost.add(part, Limit::Link, crossings * vectors / self.split.link.get());
     }
 
     /// Bytes on their way, which no roofline can do without.
-    fn wait(&self, seconds: f64, cost: &mut Cost) {
+    fn wait(seconds: f64, cost: &mut Cost) {
         cost.add(Part::Offloaded, Limit::Link, seconds);
         cost.memory += seconds;
     }
 
     /// The processor's time by what limits it.
-    fn put(&self, there: &Cost, cost: &mut Cost) {
+    fn put(there: &Cost, cost: &mut Cost) {
         for limit in Limit::ALL {
             cost.add(Part::Offloaded, limit, there.limited(limit).get());
         }

@@ -84,7 +84,6 @@ impl Pass {
         let mut mixers: Vec<(f64, MixerOp)> = Vec::new();
         let mut seen: Vec<&Mixer> = Vec::new();
         let split = d.split.as_deref().filter(|split| split.cache);
-        let mut away: Vec<f64> = Vec::new();
         let mut first = 0.0;
         for run in &shape.runs {
             let (mixer, n) = (&run.block.mixer, run.n as f64);
@@ -95,40 +94,33 @@ impl Pass {
             }
             if let Some(at) = seen.iter().position(|m| *m == mixer) {
                 mixers[at].0 += n - there;
-                away[at] += there;
                 continue;
             }
             if !prep.mixer_measured(mixer) && !d.engine.ideal && d.engine.plain.is_none() {
                 prep.borrow(Assumption::Attention { generation: d.system.chip.generation.clone() });
             }
             mixers.push((n - there, prep.mixer(mixer).ok_or(Untimed::NoPeak)?));
-            away.push(there);
             seen.push(mixer);
         }
-        let hosted = d.split.as_deref().map(|split| (split, split.on_host(d)));
-        let host = match &hosted {
-            Some((split, on)) => Some(HostPart::new(split, on, shape, kernels).ok_or(Untimed::NoOffload)?),
-            None => None,
-        };
-        for (mixer, there) in seen.iter().zip(away).filter(|(_, there)| *there > 0.0) {
-            mixers.extend(host.as_ref().and_then(|host| host.mixer(mixer)).map(|op| (there, op)));
-        }
+        let places = d.split.as_ref().map_or_else(Vec::new, |split| split.places());
+        let hosted: Vec<_> = places.iter().map(|place| (place, place.on_host(d))).collect();
+        let hosts = hosted.iter().map(|(place, on)| HostPart::new(place, on, shape, kernels).ok_or(Untimed::NoOffload));
+        let hosts = hosts.collect::<Result<Vec<HostPart>, Untimed>>()?;
+        mixers.extend(hosts.iter().flat_map(|host| seen.iter().filter_map(|mixer| host.mixer(mixer))));
         let layers = |rows: f64| {
             let mut cost = Cost::default();
             for layer in &prep.layers {
                 let here = layer.count - layer.away.0;
                 prep.add_layer(layer, rows, (here, here - layer.away.1), &mut cost);
             }
-            if let Some(host) = &host {
-                host.add(&prep, rows, &mut cost);
-            }
+            hosts.iter().for_each(|host| host.add(&prep, rows, &mut cost));
             prep.add_edges(rows, &mut cost);
             cost
         };
         let rows = like.map_or_else(|| Table::new(layers), |pass| pass.rows.clone());
-        let heads = |sequences: f64| match &host {
-            Some(host) if host.has_head() => host.head(sequences),
-            _ => prep.head(sequences),
+        let heads = |sequences: f64| match hosts.iter().find(|host| host.has_head()) {
+            Some(host) => host.head(sequences),
+            None => prep.head(sequences),
         };
         let head = like.map_or_else(|| Table::new(heads), |pass| pass.head.clone());
         let drafted = |rows: f64| {

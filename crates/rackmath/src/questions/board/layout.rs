@@ -240,7 +240,9 @@ pub struct CommandCard {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
-    let mut r = resolve(catalog, &request.setting)?;
+    let together = request.setting.on.contains('+');
+    let (alone, cards) = if together { offload::cards(catalog, &request.setting)? } else { Default::default() };
+    let mut r = resolve(catalog, if together { &alone } else { &request.setting })?;
     let context = tokens("context", request.context, 0.0)?;
     let max_tokens = tokens("max_num_batched_tokens", request.max_num_batched_tokens, 1.0)?.get();
     let utilisation = utilisation(request.memory_utilisation)?;
@@ -250,11 +252,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let (layout, layout_chosen) = pick(&request.degrees, line, &r)?;
     r.found.deployment.layout = layout;
     let mut load = Load { batch: 1.0, context, tokens: max_tokens, utilisation };
-    if request.offload.asked() {
+    if request.offload.asked() || together {
         let streams = request.offload.cpu_offload_gb.is_some();
         let (engine, _) = catalog.engine(if streams { "vllm" } else { "llamacpp" })?;
         r.found.deployment.engine = engine;
-        request.offload.apply(catalog, &mut r.found.deployment, &load)?;
+        request.offload.apply(catalog, &mut r.found.deployment, &load, &cards)?;
     }
     let most = placement::largest_batch(&r, &load);
     load.batch = match request.batch {
@@ -266,6 +268,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         Fit::Fits { spare } => (true, false, Bytes::ZERO, spare),
         Fit::TooLarge { missing, kv_alone, .. } => (false, kv_alone, missing, Bytes::ZERO),
     };
+    let lacks = offload::card_lacks(&r, &load);
+    let fits = fits && lacks.is_none() && offload::host_lacks(&r, &load).is_none();
     let command = |tool: &Tool| {
         let printed = flags::print(*tool, &layout).map_err(|error| error.without_file().to_string());
         let printed = printed.and_then(|line| runs(catalog, *tool, &r, request).map(|()| line));
@@ -290,6 +294,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         first_change: if fits { None } else { first_change(&r, &load, most, |_| true) },
         warning: kv_alone
             .then(|| says("kv_alone_too_large"))
+            .or_else(|| lacks.map(|(card, lacks)| says("card_too_small").with("card", card).with("missing", lacks)))
             .or_else(|| offload::host_lacks(&r, &load).map(|missing| says("host_too_small").with("missing", missing))),
         split_that_fits: if fits { None } else { offload::would_fit(catalog, &request.offload, &r, &load) },
         offload: offload::card(&r, &load),

@@ -261,6 +261,7 @@ pub(super) fn standings(catalog: &Catalog, ask: &Ask, r: &Request) -> Result<Vec
                         engine: engine.clone(),
                         side: Bytes::ZERO,
                         senses: None,
+                        split: None,
                     };
                     let asked = Asked::by(Some(word));
                     let mut standing = support::stand(catalog, &on, asked, version)?;
@@ -305,6 +306,7 @@ fn item(
         engine: kind.engine.clone(),
         side: Bytes::ZERO,
         senses: None,
+        split: None,
     };
     let own = on.engine.schedule.chunk;
     let chunks: Vec<f64> = if ask.chunks.is_empty() { vec![own] } else { ask.chunks.clone() };

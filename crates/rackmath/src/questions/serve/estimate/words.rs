@@ -51,7 +51,9 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
     let (r, on) = (&case.found, &case.ask.on);
     let (pretend, standing) = (case.request.pretend, &case.standing);
     let barred = standing.refusal.as_ref().filter(|_| !pretend);
-    let fits = outcome.fits && barred.is_none();
+    let at = on.load(&case.ask.requests, 1.0, on.engine.schedule.chunk);
+    let held = offload::card_lacks(on, &at).is_none() && offload::host_lacks(on, &at).is_none();
+    let fits = outcome.fits && barred.is_none() && held;
     let engine = says("engine_source").with("source", &on.engine.source).with("as_of", &on.engine.as_of);
     Answer {
         model: r.model.name.clone(),
@@ -245,6 +247,15 @@ fn not_possible(refusal: &Refusal) -> Problem {
 fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option<f64>) -> Option<Problem> {
     let on = &case.ask.on;
     let at = on.load(&case.ask.requests, 1.0, on.engine.schedule.chunk);
+    if let Some((card, missing)) = offload::card_lacks(on, &at) {
+        return Some(Problem {
+            what: says("card_too_small").with("card", card).with("missing", missing),
+            missing_bytes: Some(missing.get()),
+            most_requests_per_s: None,
+            holds_requests_per_s: None,
+            first_change: Some(says("other_shares")),
+        });
+    }
     if let Some(missing) = offload::host_lacks(on, &at).filter(|_| outcome.fits) {
         return Some(Problem {
             what: says("host_too_small").with("missing", missing),
@@ -336,6 +347,7 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
         matches!(ask.load, Loading::Concurrency(_)).then(|| says("replaced_at_once")),
         (!engine.ideal).then(|| intervals.with("throughput", float::exp(w.throughput))),
         Some(simulated(met)),
+        ask.on.split.is_some().then(|| says("split_checked")),
         (met.run().is_some() && engine.overhead.launch_spread > 0.0)
             .then(|| says("launches_vary").with("name", &engine.name).with("spread", engine.overhead.launch_spread)),
         (met.run().is_some() && !matches!(engine.family.as_str(), "vllm" | "ideal"))

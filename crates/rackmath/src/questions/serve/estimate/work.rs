@@ -4,6 +4,7 @@ use super::{Request, Speculation};
 use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
+use crate::offload;
 use crate::setting::{Found, find, untimed};
 use crate::support::{self, Asked, Standing, Verdict};
 use rackmath_spec::engine::{Engine, Version};
@@ -46,8 +47,10 @@ pub(crate) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(crate) fn new(catalog: &'a Catalog, request: &'a Request) -> Result<Self, Error> {
         untouched(&request.setting)?;
-        let mut found = find(catalog, &request.setting)?;
         let (mut engine, uncovered) = catalog.engine(&request.engine)?;
+        let together = request.setting.on.contains('+') && engine.family == "llamacpp";
+        let (alone, cards) = if together { offload::cards(catalog, &request.setting)? } else { Default::default() };
+        let mut found = find(catalog, if together { &alone } else { &request.setting })?;
         overrides(request, &mut engine)?;
         let on = &mut found.deployment;
         if request.setting.kv.as_deref().is_none_or(|word| word == "auto") {
@@ -65,7 +68,7 @@ impl<'a> Case<'a> {
         standing.refuse_layout(&layout);
         on.layout = layout;
         let at = on.load(&requests, 1.0, on.engine.schedule.chunk);
-        request.offload.apply(catalog, on, &at)?;
+        request.offload.apply(catalog, on, &at, &cards)?;
         let ask = Ask {
             on: on.clone(),
             split: split(request, on)?,
