@@ -9,7 +9,7 @@ use rackmath::planfile::PlanFile;
 use rackmath::setting::with_price;
 use rackmath::{Catalog, Error, deduce};
 use rackmath_spec::file::{MAX_BYTES, MAX_TRACE_BYTES, sheet};
-use rackmath_spec::{Date, IntoEnumIterator as _, Kind};
+use rackmath_spec::{Date, IntoEnumIterator as _, Kind, line};
 use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io::Read;
@@ -134,6 +134,8 @@ impl<'a> Inputs<'a> {
                 }
                 Value::String(text)
             }
+            "command" => return self.command(field, word, request),
+            "text" => Value::String(read(path)?),
             "summary" => self.summary(path)?,
             "plan" => serde_json::to_value(self.plan(path)?.request).unwrap_or_default(),
             "numbers" if path.is_file() => {
@@ -151,6 +153,36 @@ impl<'a> Inputs<'a> {
             }
         };
         put(request, &field.path, value);
+        Ok(())
+    }
+
+    /// A command line, or a file that holds one, with the files it names: the model's `config.json` and settings.
+    fn command(&mut self, field: &Field, word: &str, request: &mut Map<String, Value>) -> Result<(), Error> {
+        let path = Path::new(word);
+        let file = path.is_file() || path.extension().is_some_and(|x| x == "yaml" || x == "yml") && !word.contains(' ');
+        let text = if file { read(path)? } else { word.to_owned() };
+        let started = line::find(&text).ok().and_then(|mut all| if all.len() == 1 { all.pop() } else { None });
+        let launch = started.and_then(|started| {
+            let list = self.catalog.flag_list(started.list?).ok()?;
+            line::launch(&started, started.program?, &list, None, None).ok()
+        });
+        if let Some(launch) = launch {
+            let own = launch.model.filter(|model| !looks_like_a_path(model) || Path::new(model).exists());
+            if let Some(model) = own.filter(|_| !request.contains_key("model")) {
+                let name = self.named("model", &model)?;
+                if self.files.contains_key(&name) {
+                    request.insert("model".into(), Value::String(name));
+                }
+            }
+            let names = |flag: &str| flag.contains("config") || flag.contains("extra_llm_api_options");
+            let settings = launch.flags.iter().filter(|f| names(&f.flag)).filter_map(|f| f.value.as_deref());
+            if let Some(file) = settings.map(Path::new).find(|file| file.is_file()) {
+                if !request.contains_key("settings") {
+                    request.insert("settings".into(), Value::String(read(file)?));
+                }
+            }
+        }
+        put(request, &field.path, Value::String(text));
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use inputs::Inputs;
 use menu::{Does, Entry};
 use output::Output;
 use rackmath::Error;
-use rackmath::ask::Question;
+use rackmath::ask::{Question, Reply};
 use rackmath::field::Field;
 use rackmath_report::reply::Part;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let chosen = chosen.map(|entry| if sweep { entry.swept() } else { entry });
     let fields = chosen.and_then(Entry::question).map_or_else(Vec::new, Question::fields);
     match run(&typed, chosen, &fields) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprint!("{}", failure::text(&error, &fields, &typed));
             // 2 is misuse: what was asked cannot be answered as asked.
@@ -45,21 +45,23 @@ fn spelled(word: &str) -> String {
     value.map_or_else(|| (*known).to_owned(), |value| format!("{known}={value}"))
 }
 
-fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<(), Error> {
+/// The exit code of an answer: 0, or 3 where a server that was checked would not start.
+fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<u8, Error> {
     let matches = menu::command(typed, chosen, fields).get_matches_from(typed);
     let output = Output::new(&matches);
     let catalog = inputs::catalog(matches.get_one::<std::path::PathBuf>("catalog").map(std::path::PathBuf::as_path))?;
     let (Some(entry), Some((_, given))) = (chosen, matches.subcommand()) else {
-        return tools::headline(&catalog, &output);
+        return tools::headline(&catalog, &output).map(|()| 0);
     };
     let question = match entry.does {
         Does::Answer(question, _) => question,
-        Does::Tool(tool) => return tool(catalog, given, &output),
+        Does::Tool(tool) => return tool(catalog, given, &output).map(|()| 0),
     };
     flags::remark(fields, typed);
     let mut inputs = Inputs::new(&catalog, given);
     let request = flags::request(fields, given, &mut inputs)?;
     let planning = |inputs| plan::Asked { question, catalog: &catalog, given, inputs };
+    let mut code = 0;
     match question {
         Question::Plan => plan::run(&mut planning(inputs), request, &output),
         Question::Outlook => plan::outlook(&mut planning(inputs), request, &output),
@@ -75,7 +77,11 @@ fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<(), 
             if question == Question::Reversible && entry.part(given) == Part::Timed {
                 tools::times(&reply, &output)?;
             }
+            if matches!(&reply, Reply::Check(check) if !check.starts) {
+                code = 3;
+            }
             Ok(())
         }
-    }
+    }?;
+    Ok(code)
 }

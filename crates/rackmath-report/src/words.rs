@@ -47,6 +47,7 @@ const FORMATS: &[Format] = &[
     ("share2", |x| format!("{} %", significant(x * 100.0, 2))),
     ("time", |x| Seconds::s(x).to_string()),
     ("bytes", |x| Bytes::b(x).to_string()),
+    ("gib", |x| format!("{} GiB", significant(x / 1_073_741_824.0, 3))),
     ("bytes_per_token", |x| BytesPerToken::new(x).to_string()),
     ("byte_rate", |x| ByteRate::b_per_s(x).to_string()),
     ("flop", |x| Flop::flop(x).to_string()),

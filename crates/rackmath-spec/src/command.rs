@@ -13,7 +13,7 @@ pub type Template = Vec<(String, String)>;
 pub type Facts = BTreeMap<&'static str, String>;
 
 /// The flags of one command of one version.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlagList {
     pub id: String,
@@ -57,6 +57,46 @@ pub struct FlagList {
     pub on: Vec<OfVendor>,
     /// When its flags came and went, where several versions were read.
     pub history: Option<History>,
+    /// How long it takes to start.
+    pub startup: Option<Startup>,
+}
+
+/// How long a server takes to start, part by part; three numbers are the tenth, the middle and the ninetieth of a hundred.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Startup {
+    pub source: String,
+    pub as_of: String,
+    /// Gigabytes of weights that a host reads in a second, all its ranks together.
+    pub load_gb_per_s: [f64; 3],
+    pub load_rows: u64,
+    /// Compiling: so much, and more for each layer; how far starts lie from it.
+    pub compile_s: f64,
+    pub compile_layer_s: f64,
+    pub compile_spread: [f64; 2],
+    pub compile_rows: u64,
+    /// Capturing graphs, for each layer and size.
+    pub graph_layer_size_s: [f64; 3],
+    pub graph_rows: u64,
+    /// The dry run, the cache and warming up.
+    pub rest_s: [f64; 3],
+    pub rest_rows: u64,
+    pub held: Held,
+}
+
+/// How answers about starts were found to lie from published ones.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Held {
+    pub source: String,
+    /// Starts with a cache that was printed, the middle of the errors, and the share within 12 %.
+    pub rows: u64,
+    pub median: f64,
+    pub within: f64,
+    /// Shares of starts and of refusals that are called right, and how many refusals there were.
+    pub starts: f64,
+    pub refusals: f64,
+    pub refused: u64,
 }
 
 /// The flags of one command over its versions.

@@ -138,6 +138,11 @@ questions! {
     /// rackmath when llama-3.1-70b --on 8xh200 --tp 8 --what arithmetic
     /// rackmath when deepseek-v3 --on gb200-nvl72 --engine ideal --what memory --over context --batch 256
     When "when" when;
+    /// Whether a server starts as its command line says, what it would print, what it would refuse, and which flag to change
+    /// rackmath check "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32k" --on h100 --engine vllm@0.19.0
+    /// rackmath check "python -m sglang.launch_server --model-path Qwen/Qwen3-32B --tp 2" --on h100 --json
+    /// rackmath check deployment.yaml --on h200
+    Check "check" check;
     /// What a server delivers: speed, waiting, throughput, cost, what binds, and what would help
     /// rackmath estimate llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm
     /// rackmath estimate deepseek-v3 --on gb200-nvl72 --flags "--tp_size 32 --ep_size 32 --enable_attention_dp" --engine trtllm

@@ -2,6 +2,7 @@
 
 mod board;
 mod catalogue;
+mod check;
 mod compare;
 mod cost;
 mod deduce;
@@ -57,6 +58,7 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::Pipeline(a) => layout::pipeline(out, a),
         Reply::Racks(a) => layout::racks(out, a),
         Reply::When(a) => board::when(out, a),
+        Reply::Check(a) => check::check(out, a),
         Reply::Estimate(a) => estimate::estimate(out, a),
         Reply::EstimateSweep(a) => estimate::sweep(out, a),
         Reply::Simulate(a) => simulate::simulate(out, a),

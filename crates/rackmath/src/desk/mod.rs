@@ -6,6 +6,7 @@ pub mod field;
 pub mod figure;
 pub(crate) mod host;
 pub mod limit;
+pub(crate) mod line;
 pub mod offload;
 pub mod remark;
 pub mod setting;

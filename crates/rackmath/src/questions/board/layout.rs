@@ -1,5 +1,6 @@
 //! A model on machines: what every chip holds, computes and sends, whether it fits, and what chokes.
 
+use crate::desk::line;
 use crate::desk::prelude::*;
 use crate::offload::{self, OffloadCard, Offloaded};
 use crate::support::{self, Asked};
@@ -24,8 +25,9 @@ pub struct Request {
     pub setting: Setting,
     /// Degrees; a sensible layout is chosen for what is not given.
     pub degrees: DegreesRequest,
-    /// A command line of vLLM, SGLang, TensorRT-LLM or Megatron to read the layout from instead.
-    #[schemars(extend("x-hyphen" = true))]
+    /// A command line or flags of vLLM, SGLang, TensorRT-LLM or llama.cpp, whose layout, formats and memory are obeyed; of
+    /// Megatron the layout alone.
+    #[schemars(extend("x-hyphen" = true, "x-whole" = true))]
     pub flags: Option<String>,
     /// Whose command line it is.
     #[schemars(transform = closed::<Tool>, extend("x-also" = ["tensorrt-llm", "tensorrt_llm", "tensorrtllm", "trt-llm", "trt_llm", "trt", "megatron-lm", "megatronlm", "nemo"]))]
@@ -240,6 +242,12 @@ pub struct CommandCard {
 
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    if let Some((asked, said)) = obeyed(catalog, request)? {
+        let mut answer = answer(catalog, &asked)?;
+        answer.layout_chosen = false;
+        answer.assumptions.splice(0..0, said);
+        return Ok(answer);
+    }
     let together = request.setting.on.contains('+');
     let (alone, cards) = if together { offload::cards(catalog, &request.setting)? } else { Default::default() };
     let mut r = resolve(catalog, if together { &alone } else { &request.setting })?;
@@ -311,6 +319,25 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             says("bytes_a_value"),
         ],
     })
+}
+
+/// The request as a server's command line beside it says, with what became of its flags.
+fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Vec<Remark>)>, Error> {
+    let Some(text) = &request.flags else { return Ok(None) };
+    let Some((launch, _)) = line::beside(catalog, text, request.tool.as_deref(), "vllm")? else { return Ok(None) };
+    let (pass, sequences) = line::of_group(&launch);
+    let usual = Request::default();
+    let mut r = Request { flags: None, tool: None, degrees: line::degrees(&launch), ..request.clone() };
+    r.setting.weights = r.setting.weights.or_else(|| launch.weights.clone());
+    r.setting.kv = r.setting.kv.or_else(|| launch.kv.clone());
+    let groups = launch.layout.degrees().dp as f64;
+    r.batch = r.batch.or(sequences.map(|n| n * groups));
+    let own = |given: f64, usual: f64, said: Option<f64>| said.filter(|_| given == usual).unwrap_or(given);
+    r.context = own(r.context, usual.context, launch.start.longest.map(|n| n as f64));
+    r.max_num_batched_tokens = own(r.max_num_batched_tokens, usual.max_num_batched_tokens, pass);
+    let share = launch.start.utilisation.map(Fraction::get);
+    r.memory_utilisation = own(r.memory_utilisation, usual.memory_utilisation, share);
+    Ok(Some((r, line::remarks(&launch))))
 }
 
 /// Whether the engine of a tool runs the model there, in these formats and cut like that; else why not.

@@ -1,6 +1,7 @@
 //! What a server delivers, and how far predictions lie from measured machines.
 
 pub mod case;
+pub mod check;
 pub mod estimate;
 pub mod simulate;
 pub mod trace;

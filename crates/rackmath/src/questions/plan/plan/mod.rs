@@ -5,6 +5,7 @@
 
 mod answer;
 mod demand;
+mod flags;
 mod fleet;
 mod handover;
 mod held;
@@ -70,6 +71,10 @@ pub struct Request {
     #[schemars(extend("x-flag" = "engine backend", "x-most" = [4, "engines searched"]))]
     #[educe(Default = vec!["vllm".into()])]
     pub engines: Vec<String>,
+    /// A command line or flags of a server: its engine, formats, chunk, sequences, share of memory and degrees are taken over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-hyphen" = true, "x-whole" = true))]
+    pub flags: Option<String>,
     /// Weight formats to choose from: `auto` is the checkpoint's.
     #[schemars(extend("x-flag" = "quantization -q dtype weights", "x-most" = [4, "formats searched"]))]
     #[educe(Default = vec!["auto".into()])]

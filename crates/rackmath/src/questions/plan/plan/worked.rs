@@ -1,8 +1,9 @@
 //! A space prepared once and asked many times: under other limits, other traffic, other prices, or for one deployment.
 
 use super::prepare::Prepared;
-use super::{Answer, Ask, Entry, Fetch, Plan, Point, Request, Searched, why};
+use super::{Answer, Ask, Entry, Fetch, Plan, Point, Request, Searched, flags, why};
 use crate::desk::evidence::{Evidence, Scale};
+use crate::desk::line;
 use crate::desk::prelude::*;
 use crate::layout;
 use crate::setting::PriceSource;
@@ -78,7 +79,12 @@ impl Worked {
 
     /// Resolves every name and prepares every deployment.
     pub(super) fn any(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<Self, Error> {
-        let ask = Ask::new(catalog, request)?;
+        let said = flags::obeyed(catalog, request)?;
+        let mut ask = Ask::new(catalog, said.as_ref().map_or(request, |(asked, _)| asked))?;
+        if let Some((_, launch)) = &said {
+            ask.engines.iter_mut().for_each(|engine| flags::schedule(launch, engine));
+            ask.workload.notes.splice(0..0, line::remarks(launch));
+        }
         let mut made = Prepared::new(&KernelSet::of(catalog)?, &ask, effort)?;
         let space = Arc::new(std::mem::take(&mut made.space));
         let (question, sure) = (ask.question, ask.sure);

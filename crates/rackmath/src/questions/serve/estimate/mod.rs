@@ -5,6 +5,7 @@
 //! the deployment is simulated, request by request.
 
 mod changes;
+mod flags;
 mod met;
 pub mod sweep;
 mod words;
@@ -29,10 +30,11 @@ pub struct Request {
     pub setting: Setting,
     /// Degrees; a sensible layout is chosen for what is not given.
     pub degrees: DegreesRequest,
-    /// A command line of vLLM, SGLang, TensorRT-LLM or Megatron to read the layout from instead.
-    #[schemars(extend("x-hyphen" = true))]
+    /// A command line or flags of vLLM, SGLang, TensorRT-LLM or llama.cpp: layout, formats, schedule and memory are obeyed, and
+    /// what is not is said; of Megatron the layout alone.
+    #[schemars(extend("x-hyphen" = true, "x-whole" = true))]
     pub flags: Option<String>,
-    /// Whose command line it is; the engine's own unless given.
+    /// Whose command line it is; the engine follows it unless another is said.
     #[schemars(transform = closed::<Tool>, extend("x-also" = ["tensorrt-llm", "tensorrt_llm", "tensorrtllm", "trt-llm", "trt_llm", "trt", "megatron-lm", "megatronlm", "nemo"]))]
     pub tool: Option<String>,
     /// The engine, with a version where it matters: `vllm`, `sglang`, `trtllm`, `vllm@0.19.0`, `ideal`.
@@ -69,6 +71,10 @@ pub struct Request {
     /// Share of a chip's memory the engine takes.
     #[schemars(extend("x-flag" = "gpu-memory-utilization mem-fraction-static", "x-unit" = "share", "x-none" = "the engine's"))]
     pub memory_utilisation: Option<f64>,
+    /// Captures no graphs: the host launches every kernel.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("x-flag" = "enforce-eager disable-cuda-graph"))]
+    pub enforce_eager: bool,
     /// Time to first token that is good enough: a mean as `1s`, a percentile as `p90=1s`.
     #[serde(alias = "ttft_slo_ms")]
     #[schemars(extend("x-old" = "ttft-slo"))]
@@ -127,6 +133,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 
 /// Answers, as long as it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<Answer, Error> {
+    if let Some((asked, said)) = flags::obeyed(catalog, request)? {
+        let mut answer = answer_on(catalog, &asked, effort)?;
+        answer.assumptions.splice(0..0, said);
+        return Ok(answer);
+    }
     let case = work::Case::new(catalog, request)?;
     let serving = case.ready(&case.ask)?;
     let outcome = serving.under(&case.ask.requests, case.ask.load);

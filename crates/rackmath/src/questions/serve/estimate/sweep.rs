@@ -98,6 +98,10 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
             ));
         }
     }
+    let mut said = Vec::new();
+    if let Some((asked, remarks)) = super::flags::obeyed(catalog, &estimate)? {
+        (estimate, said) = (asked, remarks);
+    }
     let case = Case::new(catalog, &estimate)?;
     let serving = case.ready(&case.ask)?;
     let first = serving.under(&case.ask.requests, Loading::Concurrency(request.from));
@@ -120,7 +124,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         rows,
         figure,
         problem: page.problem,
-        assumptions: page.pretended.into_iter().chain(page.assumptions).collect(),
+        assumptions: said.into_iter().chain(page.pretended).chain(page.assumptions).collect(),
     })
 }
 

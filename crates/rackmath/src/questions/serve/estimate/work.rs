@@ -7,7 +7,7 @@ use crate::layout::{self, DegreesRequest};
 use crate::offload;
 use crate::setting::{Found, find, untimed};
 use crate::support::{self, Asked, Standing, Verdict};
-use rackmath_spec::engine::{Engine, Version};
+use rackmath_spec::engine::{Engine, Replay, Version};
 use rackmath_spec::file::flags::Tool;
 use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::pass::KernelSet;
@@ -128,8 +128,11 @@ fn overrides(request: &Request, engine: &mut Arc<Engine>) -> Result<(), Error> {
     let chunk = at_least_one("max_num_batched_tokens", request.max_num_batched_tokens)?;
     let sequences = at_least_one("max_num_seqs", request.max_num_seqs)?;
     let memory = request.memory_utilisation.map(layout::utilisation).transpose()?;
-    if chunk.is_some() || sequences.is_some() || memory.is_some() {
+    if chunk.is_some() || sequences.is_some() || memory.is_some() || request.enforce_eager {
         let s = &mut Arc::make_mut(engine).schedule;
+        if request.enforce_eager {
+            (s.graph, s.graph_prompts) = (0.0, Replay::Never);
+        }
         s.chunk = chunk.map_or(s.chunk, Tokens::get);
         s.sequences = sequences.map_or(s.sequences, Tokens::get);
         s.memory = memory.unwrap_or(s.memory);

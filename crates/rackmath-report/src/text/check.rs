@@ -1,0 +1,103 @@
+//! A command line checked: whether it starts, what it prints, what to change.
+
+use super::prelude::*;
+use rackmath::check::{Answer, Change, Seconds3};
+
+pub(super) fn check(out: &mut Page, a: &Answer) {
+    out.wrapped("", "", out.style.bold(&words(&a.verdict)));
+    if let Some(refusal) = &a.refusal {
+        out.wrapped("  ", "  ", words(refusal));
+    }
+    out.gap();
+    let version = a.version.as_ref().map_or_else(String::new, |v| format!(" ({v})"));
+    out.row("server", format!("{} on {}, {}{version}", a.model, a.system, a.engine));
+    out.row("weights, cache", format!("{}, {}; layout {}", words(&a.weights), words(&a.kv), a.layout));
+    out.gap();
+    out.title("memory of one card");
+    let gib = |x: f64| format!("{x:>8.2} GiB");
+    let share = format!("{}, of which the engine takes {}", gib(a.total_gib), significant(a.utilisation, 3));
+    out.row("found", share);
+    out.row("weights", gib(a.weights_gib));
+    out.row(
+        "dry run",
+        format!(
+            "{}  {} tokens, {} sequences",
+            gib(a.activation_gib),
+            grouped(a.max_num_batched_tokens as f64),
+            grouped(a.max_num_seqs as f64)
+        ),
+    );
+    out.row("outside the allocator", gib(a.non_torch_gib));
+    out.row("graphs", format!("{}  set aside {:.2}", gib(a.graphs_gib), a.graphs_estimate_gib));
+    let blocks = format!(
+        "{} tokens in {} blocks of {}",
+        grouped(a.kv_cache_tokens as f64),
+        grouped(a.num_gpu_blocks as f64),
+        a.block_size
+    );
+    out.field("cache", format!("{}  {blocks}", gib(a.kv_cache_gib)));
+    out.row(
+        "longest request",
+        format!(
+            "{:>8} tokens; the most that would start {}",
+            grouped(a.max_model_len as f64),
+            grouped(a.longest_context as f64)
+        ),
+    );
+    out.row("at once", format!("{:>8} of the longest", significant(a.max_concurrency, 3)));
+    out.gap();
+    out.section("what start-up prints", &a.prints);
+    changes(out, &a.changes, a.starts);
+    startup(out, &a.startup);
+    flags(out, a);
+    out.list("assumes", &a.assumptions);
+}
+
+fn changes(out: &mut Page, all: &[Change], starts: bool) {
+    if all.is_empty() {
+        return;
+    }
+    out.title(if starts { "what would hold more" } else { "what would start" });
+    let rows = all.iter().map(|c| {
+        let caution = c.caution.as_ref().map_or_else(String::new, words);
+        [
+            c.flag.clone(),
+            format!("{:.2}", c.kv_cache_gib),
+            grouped(c.kv_cache_tokens as f64),
+            significant(c.max_concurrency, 3),
+            caution,
+        ]
+    });
+    out.table(&["change", "cache GiB", "tokens", "at once", ""], rows);
+    out.gap();
+}
+
+fn startup(out: &mut Page, all: &[Seconds3]) {
+    if all.is_empty() {
+        return;
+    }
+    let sum = |of: fn(&Seconds3) -> f64| Seconds::s(all.iter().map(of).sum()).to_string();
+    out.title(format!("seconds to start: about {}, {} to {}", sum(|p| p.seconds), sum(|p| p.low), sum(|p| p.high)));
+    for p in all {
+        let range = format!("{} to {} ({} starts)", Seconds::s(p.low), Seconds::s(p.high), p.rows);
+        out.item(format!("{}: {}, {range}", words(&p.what), Seconds::s(p.seconds)));
+    }
+    out.gap();
+}
+
+fn flags(out: &mut Page, a: &Answer) {
+    if a.obeyed.len() + a.ignored.len() + a.cautions.len() == 0 {
+        return;
+    }
+    out.title("flags");
+    if !a.obeyed.is_empty() {
+        out.item(format!("obeyed: {}", a.obeyed.join(", ")));
+    }
+    if !a.ignored.is_empty() {
+        out.item(format!("change neither memory nor speed here: {}", a.ignored.join(", ")));
+    }
+    for caution in &a.cautions {
+        out.item(caution);
+    }
+    out.gap();
+}

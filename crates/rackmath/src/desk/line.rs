@@ -1,0 +1,139 @@
+//! Command lines of servers with the catalogue's lists: what they say, and what becomes of their flags.
+
+use super::prelude::*;
+use crate::layout::DegreesRequest;
+use rackmath_spec::file::flags::Tool;
+use rackmath_spec::line::{self, Launch, Program, Reading, Use};
+
+/// Where a line comes from and what stands beside it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Source<'a> {
+    pub text: &'a str,
+    /// Whose it is, where it names no server.
+    pub program: Option<Program>,
+    /// Which container of a file.
+    pub container: Option<&'a str>,
+    /// The text of a file of settings.
+    pub settings: Option<&'a str>,
+    /// The version of the engine, where the line does not say it or another is meant.
+    pub version: Option<&'a str>,
+}
+
+/// Reads a line by the list of its server.
+pub(crate) fn read(catalog: &Catalog, source: Source<'_>) -> Result<Launch, Error> {
+    let started = line::chosen(line::find(source.text)?, source.container)?;
+    let program = started.program.or(source.program).ok_or_else(|| {
+        Error::said("the line names no server, only flags")
+            .hint("begin with its command, such as: vllm serve MODEL --flags")
+    })?;
+    let list = catalog.flag_list(started.list.unwrap_or(program.list()))?;
+    line::launch(&started, program, &list, source.settings, source.version)
+}
+
+/// A flag as it was typed, with its value.
+pub(crate) fn typed(flag: &Reading) -> String {
+    let value = flag.value.as_deref().unwrap_or_default();
+    let short: String = value.chars().take(40).collect();
+    let cut = if short.len() < value.len() { "..." } else { "" };
+    format!("{} {short}{cut}", flag.flag).trim_end().to_owned()
+}
+
+/// What becomes of the flags that are not simply obeyed or idle, one sentence each.
+pub(crate) fn cautions(launch: &Launch) -> Vec<Remark> {
+    let engine = launch.program.name();
+    let one = |flag: &Reading| match &flag.used {
+        Use::Obeyed | Use::Idle => None,
+        Use::Unmodelled(why) => Some(says("flag_unmodelled").with("flag", typed(flag)).with("why", why.clone())),
+        Use::Other { since, until } => {
+            let said = says("flag_of_another_version").with("flag", &flag.flag).with("engine", engine);
+            let said = said.with("since", since.clone()).with("until", until.clone());
+            Some(said.with("version", launch.version.clone()).with("place", place(flag)))
+        }
+        Use::Unknown(near) => {
+            let said = says("flag_unknown").with("flag", &flag.flag).with("engine", engine);
+            Some(said.with("near", near.clone()).with("place", place(flag)))
+        }
+    };
+    launch.flags.iter().filter_map(one).collect()
+}
+
+fn place(flag: &Reading) -> Option<u64> {
+    (flag.place > 0).then_some(flag.place as u64)
+}
+
+/// Flags of one use, as typed.
+pub(crate) fn used<'a>(launch: &'a Launch, of: impl Fn(&Use) -> bool + 'a) -> Vec<String> {
+    launch.flags.iter().filter(|flag| of(&flag.used)).map(typed).collect()
+}
+
+/// What became of all flags, for the assumptions of an answer.
+pub(crate) fn remarks(launch: &Launch) -> Vec<Remark> {
+    let obeyed = used(launch, |u| *u == Use::Obeyed);
+    let idle = used(launch, |u| *u == Use::Idle);
+    let mut all = Vec::new();
+    if !obeyed.is_empty() {
+        all.push(says("flags_obeyed").with("flags", obeyed));
+    }
+    if !idle.is_empty() {
+        all.push(says("flags_idle").with("flags", idle));
+    }
+    all.extend(cautions(launch));
+    all
+}
+
+/// A line that came with another question: whose it is unless it says so, and the engine to ask for.
+pub(crate) fn beside(
+    catalog: &Catalog,
+    text: &str,
+    tool: Option<&str>,
+    engine: &str,
+) -> Result<Option<(Launch, String)>, Error> {
+    let tool = tool.map(str::parse::<Tool>).transpose()?;
+    let program = match tool {
+        // What trains is read for its layout alone.
+        Some(Tool::Megatron) => return Ok(None),
+        Some(tool) => Some(tool.to_string().parse::<Program>()?),
+        None => None,
+    };
+    let (family, version) = engine.split_once('@').map_or((engine, None), |(family, v)| (family, Some(v)));
+    let own = catalog.engine(family).ok().and_then(|(engine, _)| engine.family.parse::<Program>().ok());
+    let source = Source { text, program: program.or(own).or(Some(Program::Vllm)), version, ..Source::default() };
+    let launch = read(catalog, source).map_err(|e| e.at("flags"))?;
+    Ok(Some((launch.clone(), followed(&launch, engine, own))))
+}
+
+/// The engine follows whose line it is, unless another was said than the usual one.
+fn followed(launch: &Launch, engine: &str, own: Option<Program>) -> String {
+    let versioned = |family: &str| match &launch.version {
+        Some(version) => format!("{family}@{version}"),
+        None => family.to_owned(),
+    };
+    match own {
+        Some(own) if own == launch.program && !engine.contains('@') => versioned(engine),
+        _ if engine == "vllm" => versioned(&launch.program.to_string()),
+        _ => engine.to_owned(),
+    }
+}
+
+/// The degrees of a line's layout.
+pub(crate) fn degrees(launch: &Launch) -> DegreesRequest {
+    let d = launch.layout.degrees();
+    let more = |n: u64, least: u64| (n > least).then_some(n);
+    DegreesRequest {
+        tp: Some(d.tp),
+        pp: Some(d.pp),
+        dp: Some(d.dp),
+        cp: Some(d.cp),
+        ep: Some(d.ep),
+        etp: Some(d.etp),
+        redundant: more(d.redundant, 0),
+        dcp: more(d.dcp, 1),
+    }
+}
+
+/// Tokens of a pass and sequences of one attention group: SGLang says them for all groups together.
+pub(crate) fn of_group(launch: &Launch) -> (Option<f64>, Option<f64>) {
+    let groups = if launch.program == Program::Sglang { launch.layout.degrees().dp.max(1) as f64 } else { 1.0 };
+    let each = |n: Option<u64>| n.map(|n| (n as f64 / groups).ceil().max(1.0));
+    (each(launch.start.pass), each(launch.start.sequences))
+}

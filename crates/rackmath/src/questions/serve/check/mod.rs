@@ -1,0 +1,444 @@
+//! Whether a server starts as its command line says, what it would print, and what to change where it does not.
+//!
+//! The line is read by the flags of its version (`spec::line`), the memory is the engine's own sum ([`rackmath_theory::budget`]),
+//! and every change that is named was tried through the same sum. Seconds of a start are those of published logs:
+//!
+//! $$ t = \frac{W\,n}{r} + (c_0 + c_1 L) + g\,L\,s + t_0 $$
+//!
+//! | symbol | code | unit | meaning |
+//! |--------|------|------|---------|
+//! | W, n | weights, ranks | B, 1 | weights of a chip, chips of a host that read them |
+//! | r | load_gb_per_s | B/s | what a host reads, from its disk or its memory |
+//! | c_0, c_1, L | compile_s, compile_layer_s, layers | s, s, 1 | compiling; nothing where it was compiled before or is switched off |
+//! | g, s | graph_layer_size_s, sizes | s, 1 | capturing graphs of so many batch sizes |
+//! | t_0 | rest_s | s | the dry run, the cache and warming up |
+//!
+//! Ignores: downloading, memory that other programs hold, and what is named as not modelled.
+
+mod changes;
+mod prints;
+
+use crate::desk::line::{self, Source};
+use crate::desk::prelude::*;
+use crate::layout::words as layout_words;
+use crate::setting::{find, machine};
+use crate::support::{self, Asked};
+use rackmath_spec::engine::Version;
+use rackmath_spec::launch::Start;
+use rackmath_spec::line::{Launch, Program, Use};
+use rackmath_spec::model::{Body, Formats};
+use rackmath_theory::budget::{self, Budget};
+use rackmath_theory::deployment::{Deployment, usual_cache};
+use rackmath_theory::layout::check_shape;
+
+/// A command line and the machine it is typed on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
+#[educe(Default)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    /// The command line of a server in quotes, such as `"vllm serve MODEL -tp 2"`: vLLM, SGLang, TensorRT-LLM, llama.cpp, also
+    /// behind `docker run`; or the path of a compose file or of a manifest of Kubernetes.
+    #[schemars(extend("x-position" = 1, "x-file" = "command", "x-hyphen" = true, "x-whole" = true))]
+    #[educe(Default = "vllm serve meta-llama/Llama-3.1-8B-Instruct")]
+    pub command: String,
+    /// The machine it starts on: a system, a chip, or so many chips such as `2xh100`; of a chip as many as the line asks for.
+    #[schemars(extend("x-flag" = "on system hardware", "x-file" = "machine"))]
+    pub on: Option<String>,
+    /// The engine's version, where the line does not say it: `vllm@0.19.0`.
+    #[schemars(extend("x-flag" = "engine backend"))]
+    pub engine: Option<String>,
+    /// The model, where the line names a path that says nothing.
+    #[schemars(extend("x-flag" = "model", "x-file" = "model"))]
+    pub model: Option<String>,
+    /// The container, where a file starts several servers.
+    pub container: Option<String>,
+    /// The file of settings the line names (`--config`, `--extra_llm_api_options`), in YAML.
+    #[schemars(extend("x-flag" = "settings", "x-file" = "text", "x-whole" = true))]
+    pub settings: Option<String>,
+}
+
+/// Whether it starts, and what it prints.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// In words: whether it starts, and what binds.
+    pub verdict: Remark,
+    /// Whether it starts.
+    pub starts: bool,
+    /// What the engine says where it does not, in its words.
+    pub refusal: Option<Remark>,
+    /// The model's name.
+    pub model: String,
+    /// The machine's name.
+    pub system: String,
+    /// The engine's name.
+    pub engine: String,
+    /// Its version, where one was said.
+    pub version: Option<String>,
+    /// The layout in short.
+    pub layout: String,
+    /// Chips it takes.
+    pub chips: u64,
+    /// Weight formats in words.
+    pub weights: Remark,
+    /// Cache format in words.
+    pub kv: Remark,
+    /// Memory a program finds on a chip; this and all below are of one chip, in GiB of 2^30 bytes.
+    pub total_gib: f64,
+    /// The share of it that the engine takes.
+    pub utilisation: f64,
+    /// Weights.
+    pub weights_gib: f64,
+    /// The peak of the dry run.
+    pub activation_gib: f64,
+    /// What libraries take past the allocator.
+    pub non_torch_gib: f64,
+    /// Captured graphs.
+    pub graphs_gib: f64,
+    /// What the engine sets aside for them, where it does.
+    pub graphs_estimate_gib: f64,
+    /// The cache.
+    pub kv_cache_gib: f64,
+    /// Tokens of the cache as the engine prints them.
+    pub kv_cache_tokens: u64,
+    /// Tokens of a block.
+    pub block_size: u64,
+    /// Blocks.
+    pub num_gpu_blocks: u64,
+    /// Requests of the longest length that fit at once, as the engine prints it.
+    pub max_concurrency: f64,
+    /// The longest request allowed.
+    pub max_model_len: u64,
+    /// Tokens of a pass, as said or by default.
+    pub max_num_batched_tokens: u64,
+    /// Sequences at once, as said or by default.
+    pub max_num_seqs: u64,
+    /// The longest request with which it would start, as far as the model goes.
+    pub longest_context: u64,
+    /// What start-up prints, in the engine's words.
+    pub prints: Vec<Remark>,
+    /// Flags to change, each tried through the same sum.
+    pub changes: Vec<Change>,
+    /// Seconds of the start, by part; nothing where no logs are known.
+    pub startup: Vec<Seconds3>,
+    /// Flags that were obeyed.
+    pub obeyed: Vec<String>,
+    /// Known flags that change neither memory nor speed here.
+    pub ignored: Vec<String>,
+    /// Flags that bear on memory, layout or schedule and are not modelled, those of other versions, and unknown ones.
+    pub cautions: Vec<Remark>,
+    /// Flags the version does not know.
+    pub unknown: Vec<String>,
+    /// What the numbers assume, and how good they are.
+    pub assumptions: Vec<Remark>,
+}
+
+/// A flag to change, and what becomes of it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Change {
+    /// The flag with its value.
+    pub flag: String,
+    /// What it costs or asks for, where there is something to say.
+    pub caution: Option<Remark>,
+    /// Whether the server starts then.
+    pub starts: bool,
+    /// The cache then.
+    pub kv_cache_gib: f64,
+    /// Its tokens then.
+    pub kv_cache_tokens: u64,
+    /// Requests of the longest length that fit then.
+    pub max_concurrency: f64,
+    /// The longest request then.
+    pub max_model_len: u64,
+}
+
+/// Seconds of one part of a start.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Seconds3 {
+    /// Which part.
+    pub what: Remark,
+    /// The middle of a hundred starts.
+    pub seconds: f64,
+    /// The tenth.
+    pub low: f64,
+    /// The ninetieth.
+    pub high: f64,
+    /// Starts it rests on.
+    pub rows: u64,
+}
+
+const GIB: f64 = 1_073_741_824.0;
+
+pub(crate) fn gib(bytes: Bytes) -> f64 {
+    bytes.get() / GIB
+}
+
+/// Everything found: what is started, where, by which version.
+struct Case {
+    launch: Launch,
+    on: Deployment,
+    start: Start,
+    version: Option<Version>,
+    weights: Remark,
+    kv: Remark,
+    /// What the engine says before it looks at memory.
+    early: Option<Remark>,
+    assumptions: Vec<Remark>,
+}
+
+impl Case {
+    fn budget(&self) -> Budget {
+        self.tried(&self.on, &self.start)
+    }
+
+    /// The engine's sum; the longest sequence is what memory holds where the line leaves it to the engine.
+    fn tried(&self, on: &Deployment, start: &Start) -> Budget {
+        let first = budget::budget(on, start, self.version);
+        if !(self.launch.fit_longest && matches!(first.refusal, Some(budget::Refusal::TooLong { .. }))) {
+            return first;
+        }
+        let longest = first.longest_possible.min(first.longest);
+        budget::budget(on, &Start { longest: Some(longest.max(1)), ..start.clone() }, self.version)
+    }
+}
+
+/// Answers.
+pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let case = case(catalog, request)?;
+    let b = case.budget();
+    let refusal = case.early.clone().or_else(|| prints::refusal(&case.launch, &case.on, &b));
+    let starts = refusal.is_none();
+    let longest = b.longest_possible.min(context(&case.on).unwrap_or(u64::MAX)).min(1 << 40);
+    let (launch, on) = (&case.launch, &case.on);
+    let list = catalog.flag_list(launch.program.list())?;
+    let unknown = line::used(launch, |u| matches!(u, Use::Unknown(_) | Use::Other { .. }));
+    Ok(Answer {
+        verdict: verdict(&case, &b, starts, longest),
+        starts,
+        refusal,
+        model: on.model.name.clone(),
+        system: on.system.name.clone(),
+        engine: on.engine.name.clone(),
+        version: launch.version.clone(),
+        layout: layout_words(&on.model, &on.layout),
+        chips: on.layout.chips(),
+        weights: case.weights.clone(),
+        kv: case.kv.clone(),
+        total_gib: gib(b.total),
+        utilisation: b.utilisation.get(),
+        weights_gib: gib(b.weights),
+        activation_gib: gib(b.activation),
+        non_torch_gib: gib(b.outside),
+        graphs_gib: gib(b.graphs),
+        graphs_estimate_gib: gib(b.estimate),
+        kv_cache_gib: gib(b.cache),
+        kv_cache_tokens: b.tokens,
+        block_size: b.block,
+        num_gpu_blocks: b.blocks,
+        max_concurrency: b.concurrency,
+        max_model_len: b.longest,
+        max_num_batched_tokens: b.pass,
+        max_num_seqs: b.sequences,
+        longest_context: longest,
+        prints: prints::lines(launch, on, &b),
+        changes: changes::tried(&case, &b, starts),
+        startup: list.startup.as_ref().map_or_else(Vec::new, |rule| prints::seconds(rule, &case.start, on, &b)),
+        obeyed: line::used(launch, |u| *u == Use::Obeyed),
+        ignored: line::used(launch, |u| *u == Use::Idle),
+        cautions: line::cautions(launch),
+        unknown,
+        assumptions: case.assumptions,
+    })
+}
+
+fn context(on: &Deployment) -> Option<u64> {
+    on.model.shape().and_then(|shape| shape.context_max)
+}
+
+fn verdict(case: &Case, b: &Budget, starts: bool, longest: u64) -> Remark {
+    let engine = case.launch.program.name();
+    if starts {
+        let said = says("check_starts").with("engine", engine).with("cache", b.cache).with("tokens", b.tokens);
+        let said = said.with("requests", b.concurrency).with("longest", b.longest);
+        // The cache or the cap on sequences: whichever ends first.
+        let cap = (b.sequences as f64) < b.concurrency;
+        return said.with("cap", cap.then_some(b.sequences)).with("larger", (longest > b.longest).then_some(longest));
+    }
+    let said = says("check_refuses").with("engine", engine);
+    match (&case.early, b.refusal) {
+        (Some(_), _) => said.with("why", says("check_refused_early")),
+        (None, Some(refusal)) => said.with("why", prints::why(&refusal)),
+        (None, None) => said,
+    }
+}
+
+fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
+    let (family, wanted) = match request.engine.as_deref().map(|text| text.split_once('@').unwrap_or((text, ""))) {
+        Some((family, version)) => (Some(family.parse::<Program>().map_err(|e| e.at("engine"))?), Some(version)),
+        None => (None, None),
+    };
+    let source = Source {
+        text: &request.command,
+        program: family,
+        container: request.container.as_deref(),
+        settings: request.settings.as_deref(),
+        version: wanted.filter(|version| !version.is_empty()),
+    };
+    let launch = line::read(catalog, source).map_err(|e| e.at("command"))?;
+    if let Some(family) = family.filter(|family| *family != launch.program) {
+        let expected = format!("{}: the line starts {}", launch.program, launch.program.name());
+        return Err(Error::value("engine", format!("\"{family}\""), expected));
+    }
+    let mut assumptions = Vec::new();
+    let engine = engine_of(&launch);
+    let (engine, uncovered) = catalog.engine(&engine)?;
+    assumptions.extend(uncovered.map(|version| support::not_covered(&engine, version)));
+    if launch.version.is_none() {
+        assumptions.push(says("no_version").with("name", &engine.name).with("as_of", &engine.as_of));
+    }
+    let version = launch.version.as_deref().and_then(|text| text.parse::<Version>().ok());
+    let (setting, stated) = setting(request, &launch)?;
+    let mut found = find(catalog, &setting)?;
+    formatted(&launch, &mut found.deployment, &mut assumptions);
+    let on = &mut found.deployment;
+    if launch.kv.is_none() {
+        on.kv = usual_cache(&on.model, on.formats, &engine);
+    }
+    on.engine = engine;
+    on.layout = launch.layout;
+    if !matches!(on.model.body, Body::Layers(_)) {
+        assumptions.push(says("check_lump").with("model", &on.model.name));
+    }
+    let standing = support::stand(catalog, on, Asked::by(setting.weights.as_deref()), version)?;
+    assumptions.extend(standing.remarks);
+    assumptions.extend(standing.refusal.map(|refusal| says("check_not_supported").with("why", refusal.why)));
+    let early = early(catalog, &launch, on, stated)?;
+    let mut start = launch.start.clone();
+    if let Some(scale) = scaled(&launch, on) {
+        start.longest = start.longest.or(Some(scale));
+    }
+    assumptions
+        .push(says("check_machine").with("system", &on.system.name).with("memory", on.system.chip.memory.size()));
+    let list = catalog.flag_list(launch.program.list())?;
+    let accuracy = match list.startup.as_ref().map(|rule| &rule.held) {
+        Some(held) => {
+            let said = says("check_accuracy").with("rows", held.rows).with("median", held.median);
+            let said = said.with("within", held.within).with("starts", held.starts);
+            said.with("refusals", held.refusals).with("refused", held.refused)
+        }
+        None => says("check_accuracy_unknown"),
+    };
+    assumptions.push(accuracy.with("engine", launch.program.name()));
+    let (weights, kv) = (found.format_words(), found.kv_words());
+    Ok(Case { launch, on: found.deployment, start, version, weights, kv, early, assumptions })
+}
+
+/// llama.cpp keeps a context for all its slots together.
+fn scaled(launch: &Launch, on: &Deployment) -> Option<u64> {
+    (launch.program == Program::LlamaCpp).then(|| context(on)).flatten()
+}
+
+/// The engine's name with its version; vLLM's first engine where a variable asks for it.
+fn engine_of(launch: &Launch) -> String {
+    let family = launch.program.to_string();
+    let old = launch.program == Program::Vllm && launch.env.get("VLLM_USE_V1").is_some_and(|v| v == "0");
+    match &launch.version {
+        _ if old => format!("{family}@0.7.3"),
+        Some(version) => format!("{family}@{version}"),
+        None => family,
+    }
+}
+
+/// Model and machine of a line, and the chips that were stated.
+fn setting(request: &Request, launch: &Launch) -> Result<(Setting, Option<u64>), Error> {
+    let model = request
+        .model
+        .clone()
+        .or_else(|| launch.model.clone())
+        .ok_or_else(|| Error::said("the line names no model").hint("put it in, or give {model}"))?;
+    let on = request.on.clone().ok_or_else(|| {
+        let chips = launch.gpus.unwrap_or_else(|| launch.layout.chips());
+        let such = if chips > 1 { format!("{chips}xh100") } else { "h100".into() };
+        Error::said("no machine is given").hint(format!("say what it starts on with {{on}}, such as {such}"))
+    })?;
+    let weights = launch.weights.clone();
+    let setting = Setting { model: model_named(&model), on, weights, kv: launch.kv.clone(), ..Setting::default() };
+    let (name, _) = machine(&setting.on)?;
+    // A bare chip is as many of them as the line takes; a machine with a number has no more.
+    let counted = name.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    Ok((setting, counted.then_some(0).or(launch.gpus)))
+}
+
+/// The name in a path: `/models/Qwen3-32B-Q4_K_M.gguf` and `/data/Qwen/Qwen3-32B/` hold one in their last parts.
+fn model_named(text: &str) -> String {
+    let trimmed = text.trim_end_matches('/');
+    let path = trimmed.starts_with(['/', '.', '~']) || trimmed.matches('/').count() > 1;
+    if !path {
+        return trimmed.strip_suffix(".gguf").unwrap_or(trimmed).to_owned();
+    }
+    // A snapshot of the hub's cache: models--Qwen--Qwen3-8B/snapshots/2069b3f.
+    if let Some(repo) = trimmed.split('/').find_map(|part| part.strip_prefix("models--")) {
+        return repo.replacen("--", "/", 1);
+    }
+    let last = trimmed.rsplit('/').next().unwrap_or(trimmed);
+    last.strip_suffix(".gguf").unwrap_or(last).to_owned()
+}
+
+/// Types that a line forces on weights: of 16 or 32 bits, where the checkpoint's are such.
+fn formatted(launch: &Launch, on: &mut Deployment, assumptions: &mut Vec<Remark>) {
+    let Some(dtype) = launch.dtype.as_deref().and_then(Dtype::named) else { return };
+    let plain = |d: Dtype| matches!(d, Dtype::Fp32 | Dtype::Bf16 | Dtype::Fp16);
+    let cast = |d: Dtype| if plain(d) { dtype } else { d };
+    let f = on.formats;
+    on.formats =
+        Formats { routed: cast(f.routed), linear: cast(f.linear), mixer: cast(f.mixer), other: cast(f.other), ..f };
+    if launch.kv.is_none() && plain(on.kv) {
+        on.kv = dtype;
+    }
+    assumptions.push(says("check_dtype").with("format", dtype));
+}
+
+/// What an engine refuses before it looks at memory: unknown flags, too many chips, degrees that do not divide, a context
+/// beyond the model's.
+fn early(
+    catalog: &Catalog,
+    launch: &Launch,
+    on: &mut Deployment,
+    stated: Option<u64>,
+) -> Result<Option<Remark>, Error> {
+    let chips = launch.layout.chips();
+    let has = match stated {
+        Some(0) | None if on.system.n_chips > 1 || stated == Some(0) => on.system.n_chips,
+        Some(given) if given > 0 => given,
+        _ => chips,
+    };
+    if on.system.n_chips < chips.max(has) {
+        let own = Arc::make_mut(&mut on.system);
+        own.n_chips = chips.max(has);
+        own.name = format!("{} x {}", own.n_chips, own.chip.name);
+    }
+    if let Some(parsed) = prints::parser(launch) {
+        return Ok(Some(parsed));
+    }
+    if chips > has {
+        return Ok(Some(prints::too_few(launch, chips, has)));
+    }
+    let shape = on.model.shape();
+    if let Some(illegal) = shape.and_then(|shape| check_shape(shape, &launch.layout.degrees()).err()) {
+        return Ok(Some(
+            says("check_illegal")
+                .with("degree", illegal.degree)
+                .with("given", illegal.given)
+                .with("expected", illegal.expected),
+        ));
+    }
+    let stretched = launch.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN").is_some_and(|v| v != "0")
+        || launch.flags.iter().any(|f| {
+            f.flag.contains("hf-overrides")
+                || f.flag.contains("hf_overrides")
+                || f.flag.contains("rope-scaling")
+                || f.flag.contains("override-args")
+        });
+    let longest = launch.start.longest.filter(|_| !stretched && launch.program != Program::LlamaCpp);
+    let Some(longest) = longest else { return Ok(None) };
+    Ok(support::too_long(catalog, &on.model, &on.engine, longest as f64)?.map(|refusal| refusal.why))
+}

@@ -1,0 +1,185 @@
+//! What engines print when they start, in their own words, and how long they take.
+
+use super::{GIB, Seconds3, gib};
+use crate::desk::prelude::*;
+use rackmath_spec::command::Startup;
+use rackmath_spec::launch::Start;
+use rackmath_spec::line::{Launch, Program, Use};
+use rackmath_theory::budget::{Budget, Refusal};
+use rackmath_theory::deployment::Deployment;
+
+/// The first of vLLM's versions that is asked for its newer engine unless told.
+fn first_engine(launch: &Launch, on: &Deployment) -> bool {
+    let asked = launch.env.get("VLLM_USE_V1").map(String::as_str);
+    launch.program == Program::Vllm
+        && match asked {
+            Some(value) => value == "0",
+            None => on.engine.until.is_some_and(|until| "0.8".parse().is_ok_and(|v| until <= v)),
+        }
+}
+
+/// Lines of a start.
+pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget) -> Vec<Remark> {
+    let (tokens, longest) = (grouped(b.tokens as f64), grouped(b.longest as f64));
+    let texts = match launch.program {
+        Program::Vllm if first_engine(launch, on) => vec![
+            format!("# GPU blocks: {}", b.blocks),
+            format!("Maximum concurrency for {} tokens per request: {:.2}x", b.longest, b.concurrency),
+        ],
+        Program::Vllm => vec![
+            format!("Model loading took {:.2} GiB memory", gib(b.weights)),
+            format!("Available KV cache memory: {:.2} GiB", gib(b.cache)),
+            format!("GPU KV cache size: {tokens} tokens"),
+            format!("Maximum concurrency for {longest} tokens per request: {:.2}x", b.concurrency),
+            format!("Graph capturing finished, took {:.2} GiB", gib(b.graphs)),
+        ],
+        Program::Sglang => vec![
+            format!("Load weight end. mem usage={:.2} GB", gib(b.weights)),
+            format!("KV Cache is allocated. #tokens: {}, KV size: {:.2} GB", b.tokens, gib(b.cache)),
+            format!(
+                "max_total_num_tokens={}, chunked_prefill_size={}, max_running_requests={}, context_len={}",
+                b.tokens, b.pass, b.sequences, b.longest
+            ),
+        ],
+        Program::TrtLlm => vec![format!(
+            "[MemUsageChange] Allocated {:.2} GiB for max tokens in paged KV cache ({}).",
+            gib(b.cache),
+            b.tokens
+        )],
+        Program::LlamaCpp => {
+            let mib = |bytes: Bytes| bytes.get() / 1_048_576.0;
+            vec![
+                format!("CUDA0 model buffer size = {:.2} MiB", mib(b.weights)),
+                format!("CUDA0 KV buffer size = {:.2} MiB", mib(b.cache)),
+                format!("CUDA0 compute buffer size = {:.2} MiB", mib(b.activation)),
+            ]
+        }
+    };
+    let eager = b.graphs == Bytes::ZERO;
+    texts.into_iter().filter(|text| !(eager && text.starts_with("Graph"))).map(Remark::from).collect()
+}
+
+/// What the engine says when it does not start.
+pub(super) fn refusal(launch: &Launch, on: &Deployment, b: &Budget) -> Option<Remark> {
+    let refusal = b.refusal?;
+    let u = b.utilisation.get();
+    let text = match (launch.program, refusal) {
+        (Program::Vllm, Refusal::NotFree { free, desired }) => format!(
+            "ValueError: Free memory on device ({:.2}/{:.2} GiB) on startup is less than desired GPU memory utilization ({u}, {:.2} GiB).",
+            gib(free), gib(b.total), gib(desired)
+        ),
+        (Program::Vllm, Refusal::NoRoom { .. }) => {
+            "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.".into()
+        }
+        (Program::Vllm, Refusal::TooLong { longest, .. }) if first_engine(launch, on) => format!(
+            "ValueError: The model's max seq len ({longest}) is larger than the maximum number of tokens that can be stored in KV cache ({}).",
+            b.tokens
+        ),
+        (Program::Vllm, Refusal::TooLong { longest, needed, available, possible }) => format!(
+            "ValueError: To serve at least one request with the models's max seq len ({longest}), ({:.2} GiB KV cache is needed, which is larger than the available KV cache memory ({:.2} GiB). Based on the available memory, the estimated maximum model length is {possible}.",
+            gib(needed), gib(available)
+        ),
+        (Program::Sglang, Refusal::NoRoom { .. } | Refusal::TooLong { .. } | Refusal::NotFree { .. }) => {
+            "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.".into()
+        }
+        (Program::TrtLlm, Refusal::NoRoom { .. } | Refusal::TooLong { .. }) => {
+            "Insufficient memory for the paged KV cache: lower max_seq_len or max_num_tokens, or use more GPUs".into()
+        }
+        (Program::LlamaCpp, _) => {
+            let needed = match refusal {
+                Refusal::Buffers { needed, .. } | Refusal::Weights { needed, .. } => needed,
+                _ => b.cache,
+            };
+            format!("ggml_backend_cuda_buffer_type_alloc_buffer: allocating {:.2} MiB on device 0: cudaMalloc failed: out of memory", needed.get() / 1_048_576.0)
+        }
+        (_, Refusal::Weights { .. } | Refusal::Capture { .. } | Refusal::Sampler { .. } | Refusal::Buffers { .. }) => {
+            "torch.OutOfMemoryError: CUDA out of memory.".into()
+        }
+        (_, Refusal::NotFree { .. }) => "torch.OutOfMemoryError: CUDA out of memory.".into(),
+    };
+    Some(text.into())
+}
+
+/// What binds, in our words.
+pub(super) fn why(refusal: &Refusal) -> Remark {
+    match *refusal {
+        Refusal::NotFree { free, desired } => says("check_not_free").with("free", free).with("desired", desired),
+        Refusal::Weights { needed, free } => says("check_weights").with("needed", needed).with("free", free),
+        Refusal::NoRoom { missing } => says("check_no_room").with("missing", missing),
+        Refusal::TooLong { longest, needed, available, possible } => {
+            let said = says("check_too_long").with("longest", longest).with("needed", needed);
+            said.with("available", available).with("possible", possible)
+        }
+        Refusal::Capture { needed, free } => says("check_capture").with("needed", needed).with("free", free),
+        Refusal::Sampler { needed, free } => says("check_sampler").with("needed", needed).with("free", free),
+        Refusal::Buffers { needed, free } => says("check_buffers").with("needed", needed).with("free", free),
+    }
+}
+
+/// What a parser says of flags it does not know. A line that states no version is judged by the flags of all.
+pub(super) fn parser(launch: &Launch) -> Option<Remark> {
+    let stated = launch.version.is_some() && launch.program != Program::LlamaCpp;
+    let unknown = |used: &Use| match used {
+        Use::Unknown(_) => true,
+        Use::Other { .. } => stated,
+        _ => false,
+    };
+    let flags: Vec<&str> = launch.flags.iter().filter(|f| unknown(&f.used)).map(|f| f.flag.as_str()).collect();
+    if flags.is_empty() {
+        return None;
+    }
+    let all = flags.join(" ");
+    Some(match launch.program {
+        Program::Vllm | Program::Sglang => format!("error: unrecognized arguments: {all}").into(),
+        Program::TrtLlm => format!("Error: No such option: {all}").into(),
+        Program::LlamaCpp => format!("error: invalid argument: {all}").into(),
+    })
+}
+
+pub(super) fn too_few(launch: &Launch, chips: u64, has: u64) -> Remark {
+    match launch.program {
+        Program::Vllm => {
+            format!("World size ({chips}) is larger than the number of available GPUs ({has}) in this node.").into()
+        }
+        _ => says("check_too_few").with("chips", chips).with("has", has),
+    }
+}
+
+/// Seconds of a start, part by part.
+pub(super) fn seconds(rule: &Startup, start: &Start, on: &Deployment, b: &Budget) -> Vec<Seconds3> {
+    let d = on.layout.degrees();
+    let ranks = (d.tp * d.pp * d.dp).min(8) as f64;
+    let bytes = b.weights.get() * ranks / 1e9;
+    let [slow, usual, fast] = rule.load_gb_per_s;
+    let part = |id: &'static str, seconds: f64, low: f64, high: f64, rows: u64| Seconds3 {
+        what: says(id),
+        seconds,
+        low,
+        high,
+        rows,
+    };
+    let mut all = vec![part("startup_weights", bytes / usual, bytes / fast, bytes / slow, rule.load_rows)];
+    let layers = on.model.shape().map_or(0, |shape| shape.n_layers()) as f64;
+    if !start.eager {
+        let compile = rule.compile_s + rule.compile_layer_s * layers;
+        let [low, high] = rule.compile_spread;
+        all.push(part("startup_compile", compile, compile * low, compile * high, rule.compile_rows));
+        let sizes = start.graphs.map_or(51.0, |n| n as f64) * layers;
+        let [low, usual, high] = rule.graph_layer_size_s.map(|each| each * sizes);
+        all.push(part("startup_graphs", usual, low, high, rule.graph_rows));
+    }
+    let [low, usual, high] = rule.rest_s;
+    all.push(part("startup_rest", usual, low, high, rule.rest_rows));
+    all
+}
+
+/// Gibibytes to a number of digits that a flag takes.
+pub(super) fn down(x: f64, step: f64) -> f64 {
+    (x / step).floor() * step
+}
+
+/// A share of the memory that leaves the rest free.
+pub(super) fn share_below(free: Bytes, total: Bytes) -> f64 {
+    debug_assert!(GIB > 0.0);
+    down(free.get() / total.get().max(1.0), 0.01)
+}
