@@ -210,6 +210,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let longest = b.longest_possible.min(context(&case.on).unwrap_or(u64::MAX)).min(1 << 40);
     let (launch, on) = (&case.launch, &case.on);
     let list = catalog.flag_list(launch.program.list())?;
+    let mut assumptions = case.assumptions.clone();
+    // An engine that ends early would have ended later as well.
+    assumptions.extend(
+        b.refusal.filter(|_| case.early.is_some()).map(|later| says("check_later").with("why", prints::why(&later))),
+    );
     let unknown = line::used(launch, |u| matches!(u, Use::Unknown(_) | Use::Other { .. }));
     Ok(Answer {
         verdict: verdict(&case, &b, starts, longest),
@@ -239,14 +244,18 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         max_num_batched_tokens: b.pass,
         max_num_seqs: b.sequences,
         longest_context: longest,
-        prints: prints::lines(launch, on, &b),
+        prints: if case.early.is_some() { Vec::new() } else { prints::lines(launch, on, &b) },
         changes: changes::tried(&case, &b, starts),
-        startup: list.startup.as_ref().map_or_else(Vec::new, |rule| prints::seconds(rule, &case.start, on, &b)),
+        startup: list
+            .startup
+            .as_ref()
+            .filter(|_| starts)
+            .map_or_else(Vec::new, |rule| prints::seconds(rule, &case.start, on, &b)),
         obeyed: line::used(launch, |u| *u == Use::Obeyed),
         ignored: line::used(launch, |u| *u == Use::Idle),
         cautions: line::cautions(launch),
         unknown,
-        assumptions: case.assumptions,
+        assumptions,
     })
 }
 
@@ -265,6 +274,13 @@ fn verdict(case: &Case, b: &Budget, starts: bool, longest: u64) -> Remark {
     }
     let said = says("check_refuses").with("engine", engine);
     match (&case.early, b.refusal) {
+        (Some(_), _) if prints::parser(&case.launch).is_some() => {
+            let flags = line::used(&case.launch, |u| matches!(u, Use::Unknown(_) | Use::Other { .. }));
+            said.with(
+                "why",
+                says("check_refused_flags").with("flags", flags).with("version", case.launch.version.clone()),
+            )
+        }
         (Some(_), _) => said.with("why", says("check_refused_early")),
         (None, Some(refusal)) => said.with("why", prints::why(&refusal)),
         (None, None) => said,

@@ -1,6 +1,6 @@
 //! What engines print when they start, in their own words, and how long they take.
 
-use super::{GIB, Seconds3, gib};
+use super::{Seconds3, gib};
 use crate::desk::prelude::*;
 use rackmath_spec::command::Startup;
 use rackmath_spec::launch::Start;
@@ -55,8 +55,18 @@ pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget) -> Vec<Remark>
             ]
         }
     };
+    // A start that is refused prints as far as it comes.
+    let far = match b.refusal {
+        None => texts.len(),
+        Some(Refusal::NotFree { .. } | Refusal::Weights { .. }) => 0,
+        Some(Refusal::NoRoom { .. }) if launch.program == Program::Vllm => 2,
+        Some(Refusal::TooLong { .. }) if launch.program == Program::Vllm => 2,
+        Some(Refusal::Capture { .. } | Refusal::Sampler { .. }) => 4,
+        Some(_) => 1,
+    };
     let eager = b.graphs == Bytes::ZERO;
-    texts.into_iter().filter(|text| !(eager && text.starts_with("Graph"))).map(Remark::from).collect()
+    let shown = texts.into_iter().take(far).filter(|text| !(eager && text.starts_with("Graph")));
+    shown.map(Remark::from).collect()
 }
 
 /// What the engine says when it does not start.
@@ -173,13 +183,7 @@ pub(super) fn seconds(rule: &Startup, start: &Start, on: &Deployment, b: &Budget
     all
 }
 
-/// Gibibytes to a number of digits that a flag takes.
-pub(super) fn down(x: f64, step: f64) -> f64 {
-    (x / step).floor() * step
-}
-
-/// A share of the memory that leaves the rest free.
+/// The largest share in whole hundredths of a memory of which so much is free.
 pub(super) fn share_below(free: Bytes, total: Bytes) -> f64 {
-    debug_assert!(GIB > 0.0);
-    down(free.get() / total.get().max(1.0), 0.01)
+    (free.get() / total.get().max(1.0) * 100.0).floor() / 100.0
 }

@@ -1,0 +1,200 @@
+//! Command lines checked: numbers that engines printed, what they refuse, and what a line says to other questions.
+
+use proptest::prelude::*;
+use rackmath::check::{self, Answer};
+use rackmath::{Catalog, Error, estimate, layout, plan};
+use std::sync::LazyLock;
+
+static CATALOG: LazyLock<Catalog> = LazyLock::new(rackmath_catalog::embedded);
+
+fn asked(command: &str, on: &str, engine: &str) -> Result<Answer, Error> {
+    let (on, engine) = (Some(on.to_owned()), Some(engine.to_owned()).filter(|e| !e.is_empty()));
+    let request = check::Request { command: command.into(), on, engine, ..check::Request::default() };
+    check::answer(&CATALOG, &request)
+}
+
+fn checked(command: &str, on: &str, engine: &str) -> Answer {
+    asked(command, on, engine).unwrap_or_else(|e| panic!("{command}: {e}"))
+}
+
+#[test]
+fn starts_as_engines_printed_them() {
+    // Published start-up logs: the line, the card, the version, gibibytes of weights and cache, tokens of the cache.
+    for (line, on, engine, weights, cache, tokens) in [
+        // inference-sim/sim-to-real-accuracy-validation, vLLM 0.19.0 on H100, start-up logs of 2026.
+        (
+            "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192 --gpu-memory-utilization 0.95",
+            "h100",
+            "vllm@0.19.0",
+            14.99,
+            58.11,
+            476_016.0,
+        ),
+        (
+            "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192 --gpu-memory-utilization 0.95 -tp 2",
+            "h100",
+            "vllm@0.19.0",
+            7.51,
+            63.76,
+            1_044_688.0,
+        ),
+    ] {
+        let a = checked(line, on, engine);
+        let near = |ours: f64, theirs: f64| (ours / theirs - 1.0).abs() < 0.02;
+        assert!(a.starts && a.refusal.is_none(), "{line}");
+        assert!(
+            near(a.weights_gib, weights) && near(a.kv_cache_gib, cache),
+            "{line}: {} {}",
+            a.weights_gib,
+            a.kv_cache_gib
+        );
+        assert!(near(a.kv_cache_tokens as f64, tokens), "{line}: {}", a.kv_cache_tokens);
+    }
+}
+
+#[test]
+fn flags_move_the_numbers_they_are_about() {
+    let base = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192";
+    let cache = |more: &str| checked(&format!("{base} {more}"), "h100", "vllm@0.19.0");
+    let plain = cache("");
+    assert!(cache("--gpu-memory-utilization 0.8").kv_cache_gib < plain.kv_cache_gib);
+    let narrow = cache("--kv-cache-dtype fp8");
+    assert!((narrow.kv_cache_tokens as f64 / plain.kv_cache_tokens as f64 - 2.0).abs() < 0.01);
+    assert!(cache("--max-num-seqs 16").activation_gib < plain.activation_gib);
+    assert_eq!(cache("--enforce-eager").graphs_gib, 0.0);
+    assert_eq!(cache("--block-size 32").block_size, 32);
+    assert_eq!(cache("--num-gpu-blocks-override 100").num_gpu_blocks, 100);
+    assert!((cache("--kv-cache-memory-bytes 10G").kv_cache_gib - 10.0).abs() < 1e-9);
+    assert!(cache("--dtype float32").weights_gib > 1.9 * plain.weights_gib);
+    assert!(cache("--cpu-offload-gb 4").weights_gib < plain.weights_gib - 3.9);
+    // The engine chooses the longest that fits.
+    let auto =
+        checked("vllm serve meta-llama/Llama-3.1-70B-Instruct --max-model-len auto -tp 2", "h100", "vllm@0.19.0");
+    assert!(auto.starts && auto.max_model_len < 131_072 && auto.max_model_len > 1000, "{}", auto.max_model_len);
+}
+
+#[test]
+fn what_would_be_refused_is_refused_in_the_engines_words_and_every_change_starts() {
+    let a = checked("vllm serve meta-llama/Llama-3.1-70B-Instruct --max-model-len 32k -tp 2", "h100", "vllm@0.19.0");
+    let said = format!("{:?}", a.refusal);
+    assert!(!a.starts && said.contains("To serve at least one request") && said.contains("32000"), "{said}");
+    assert!(!a.changes.is_empty() && a.changes.iter().all(|c| c.starts));
+    // The first change, typed, starts.
+    let again = format!("vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 2 {}", a.changes[0].flag);
+    assert!(checked(&again, "h100", "vllm@0.19.0").starts, "{again}");
+    for (line, on, engine, words) in [
+        ("vllm serve meta-llama/Llama-3.1-70B-Instruct", "h100", "vllm@0.19.0", "out of memory"),
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct -tp 4", "2xh100", "vllm@0.19.0", "World size (4)"),
+        (
+            "vllm serve meta-llama/Llama-3.1-8B-Instruct --num-scheduler-steps 8",
+            "h100",
+            "vllm@0.19.0",
+            "unrecognized arguments: --num-scheduler-steps",
+        ),
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 200000", "h100", "vllm@0.19.0", "200000"),
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct -tp 3", "4xh100", "vllm@0.19.0", "check_illegal"),
+    ] {
+        let a = checked(line, on, engine);
+        let said = format!("{:?}", a.refusal);
+        assert!(!a.starts && said.contains(words), "{line}: {said}");
+    }
+}
+
+#[test]
+fn lines_that_cannot_be_checked_say_what_is_missing() {
+    for (line, on, engine, words) in [
+        ("vllm serve a b", "h100", "", "second model"),
+        ("vllm serve 'a", "h100", "", "never closed"),
+        ("vllm serve -tp 2", "h100", "", "names no model"),
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct", "h100", "sglang", "vLLM"),
+        ("-tp 2 --model meta-llama/Llama-3.1-8B-Instruct", "h100", "", "names no server"),
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct", "h1000", "", "h100"),
+    ] {
+        let said = asked(line, on, engine).unwrap_err().to_string();
+        assert!(said.contains(words), "{line}: {said}");
+    }
+    let none = check::Request { on: None, ..check::Request::default() };
+    assert!(check::answer(&CATALOG, &none).unwrap_err().to_string().contains("no machine"));
+}
+
+#[test]
+fn other_servers_are_checked_too() {
+    let sglang = "python -m sglang.launch_server --model-path Qwen/Qwen3-32B --tp 2 --mem-fraction-static 0.85";
+    let a = checked(sglang, "h100", "");
+    assert!(a.starts && a.kv_cache_tokens > 100_000 && a.engine.contains("SGLang"), "{a:?}");
+    let trt = checked("trtllm-serve openai/gpt-oss-120b --tp_size 2 --max_batch_size 64", "h200", "");
+    assert!(trt.starts && trt.max_num_seqs == 64, "{trt:?}");
+    let yaml = "services:\n  llm:\n    image: vllm/vllm-openai:v0.19.0\n    command: --model Qwen/Qwen3-8B -tp 2\n";
+    let a = checked(yaml, "h100", "");
+    assert_eq!((a.version.as_deref(), a.chips), (Some("0.19.0"), 2));
+}
+
+#[test]
+fn an_estimate_obeys_the_line_and_says_what_it_does_not() {
+    let of = |flags: &str, tool: Option<&str>| {
+        let mut r = estimate::Request {
+            flags: Some(flags.into()),
+            tool: tool.map(str::to_owned),
+            changes: false,
+            ..estimate::Request::default()
+        };
+        (r.setting.model, r.setting.on) = ("llama-3.1-8b".into(), "h100".into());
+        estimate::answer(&CATALOG, &r)
+    };
+    // The tool's engine answers.
+    let a = of("--mem-fraction-static 0.85 --max-running-requests 128 --enable-metrics", Some("sglang")).unwrap();
+    assert!(a.engine.contains("SGLang"), "{}", a.engine);
+    let said = format!("{:?}", a.assumptions);
+    assert!(said.contains("flags_obeyed") && said.contains("--enable-metrics"), "{said}");
+    // So does that of a whole command, in its version.
+    let a = of("vllm serve x --kv-cache-dtype fp8 --max-num-seqs 8 --attention-backend FLASHINFER", None).unwrap();
+    let said = format!("{:?}", a.assumptions);
+    assert_eq!(format!("{:?}", a.kv), format!("{:?}", rackmath::remark::Remark::from("fp8")));
+    assert!(said.contains("flag_unmodelled") && a.served.unwrap().decoding <= 8.0, "{said}");
+    // Without graphs it is slower.
+    let tpot = |flags: &str| of(flags, None).unwrap().served.unwrap().tpot_ms.value;
+    assert!(tpot("--enforce-eager") > tpot("--max-num-seqs 1024"));
+    assert!(of("--max-model-len 1000", None).unwrap_err().to_string().contains("at most 1,000"));
+    assert!(of("-tp 2 -tp 4", None).unwrap_err().to_string().contains("word 3"));
+}
+
+#[test]
+fn a_plan_and_a_layout_obey_the_line() {
+    let mut p = plan::Request {
+        flags: Some("vllm serve x -tp 2 --kv-cache-dtype fp8 --max-num-seqs 32".into()),
+        ..plan::Request::default()
+    };
+    (p.setting.model, p.setting.on, p.disaggregated) = ("qwen3-32b".into(), "4xh100".into(), false);
+    let a = plan::answer_on(&CATALOG, &p, 1).unwrap();
+    assert!(
+        a.plans.iter().all(|plan| plan.layout.contains("tp2")),
+        "{:?}",
+        a.plans.iter().map(|p| &p.layout).collect::<Vec<_>>()
+    );
+    assert!(format!("{:?}", a.assumptions).contains("flags_obeyed"));
+    let mut l = layout::Request {
+        flags: Some("-tp 2 --kv-cache-dtype fp8 --max-model-len 32k".into()),
+        ..layout::Request::default()
+    };
+    (l.setting.model, l.setting.on) = ("qwen3-32b".into(), "hgx-h100".into());
+    let a = layout::answer(&CATALOG, &l).unwrap();
+    assert_eq!((a.context, a.layout.as_str()), (32_000.0, "tp2"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_line_is_answered_or_refused(text in ".{0,120}") {
+        let _ = asked(&text, "h100", "");
+        let _ = asked(&format!("vllm serve meta-llama/Llama-3.1-8B-Instruct {text}"), "h100", "");
+    }
+
+    /// More memory never means less cache, and a longer limit never more requests.
+    #[test]
+    fn the_cache_grows_with_its_share(share in 0.3f64..0.97, more in 0.0f64..0.03, longest in 1u64..100_000) {
+        let cache = |u: f64, l: u64| checked(&format!("vllm serve Qwen/Qwen3-8B --gpu-memory-utilization {u} --max-model-len {}", l.min(40_000)), "h100", "vllm@0.19.0");
+        let (low, high) = (cache(share, longest), cache(share + more, longest));
+        prop_assert!(high.kv_cache_gib >= low.kv_cache_gib && high.kv_cache_tokens >= low.kv_cache_tokens);
+        prop_assert!(cache(share, longest + 1).max_concurrency <= low.max_concurrency + 1e-9);
+    }
+}
