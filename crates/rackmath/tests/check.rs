@@ -21,7 +21,7 @@ fn checked(command: &str, on: &str, engine: &str) -> Answer {
 fn starts_as_engines_printed_them() {
     // Published start-up logs: the line, the card, the version, gibibytes of weights and cache, tokens of the cache.
     for (line, on, engine, weights, cache, tokens) in [
-        // inference-sim/sim-to-real-accuracy-validation, vLLM 0.19.0 on H100, start-up logs of 2026.
+        // llm-d-incubation/llm-d-planner accuracy/results/v0.19.0/logs at d3121e0 (tp1 and tp2, 8192), read 2026-11.
         (
             "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192 --gpu-memory-utilization 0.95",
             "h100",
