@@ -5,7 +5,7 @@ use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::draw::PowerDraw;
 use crate::engine::Version;
 use crate::shelf::{Files, Shelf, Thing, shelf};
-use crate::system::SCALE_OUT;
+use crate::system::{SCALE_OUT, topology};
 use crate::{
     AttentionKernels, Chip, ChipFamilies, Cited, ClarkLaw, Date, Engine, EngineSupport, Failures, GemmKernels, LawForm,
     Level, MemoryTier, Model, MoeKernels, Network, QualityWords, RouterRules, ScalingLaw, Scenario, SmallKernels,
@@ -473,13 +473,8 @@ fn of_chips(chip: Arc<Chip>, n: u64) -> System {
     if let Some(out) = chip.link.scale_out.as_ref().filter(|_| alone) {
         levels.push(level(SCALE_OUT, 100_000, out, Topology::Switched));
     } else if let Some(bandwidth) = &chip.link.scale_up {
-        let topology = match chip.link.kind.as_str() {
-            "infinity-fabric" => Topology::Mesh,
-            "ici" => Topology::Torus,
-            kind if kind.starts_with("pcie") => Topology::Pcie,
-            _ => Topology::Switched,
-        };
-        levels.push(level(&chip.link.kind, chip.link.domain.value.max(NODE), bandwidth, topology));
+        let joined = topology(&chip.link.kind);
+        levels.push(level(&chip.link.kind, chip.link.domain.value.max(NODE), bandwidth, joined));
         if let Some(out) = &chip.link.scale_out {
             levels.push(level(SCALE_OUT, 100_000, out, Topology::Switched));
         }

@@ -65,6 +65,16 @@ pub struct Link {
     pub domain: Cited<u64>,
     pub scale_out: Option<Cited<ByteRate>>,
     pub host: Option<Cited<ByteRate>>,
+    /// What can be bought to join two cards.
+    pub bridge: Option<Bridge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bridge {
+    /// By a name of the catalogue's networks.
+    pub kind: String,
+    pub rate: Cited<ByteRate>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -45,10 +45,11 @@ pub mod tower;
 pub mod trace;
 pub mod training;
 pub mod validation;
+mod wire;
 
 pub use attention::AttentionKernels;
 pub use catalog::{Brief, Catalog, Kind};
-pub use chip::{Basis, Chip, Host, Link, Memory, Physical, Power, Price};
+pub use chip::{Basis, Bridge, Chip, Host, Link, Memory, Physical, Power, Price};
 pub use cited::Cited;
 pub use date::{Date, Moment};
 pub use dtype::{Dtype, Math};
@@ -74,3 +75,4 @@ pub use support::{ChipFamilies, EngineSupport, Failures, QualityWords};
 pub use system::{Level, System, Topology};
 pub use tier::MemoryTier;
 pub use training::{TrainingFormat, TrainingStack};
+pub use wire::Wire;

@@ -3,9 +3,9 @@
 //! A constant belongs to a generation of links and a family of kernels, never to a machine or a row of a table. What the
 //! equations do with it stands in the theory crate's `network` chapter.
 
-use crate::SpecError;
 use crate::file::noun::{cited, part, share, share_or_none};
-use rackmath_units::{Bytes, Fraction, Seconds};
+use crate::{Cited, SpecError};
+use rackmath_units::{ByteRate, Bytes, Fraction, Seconds};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -15,6 +15,8 @@ pub struct Network {
     pub id: String,
     pub name: String,
     pub as_of: String,
+    /// Out of one chip, one way, where the kind alone says it.
+    pub rate: Option<Cited<ByteRate>>,
     /// The vendor's collective library: NCCL, RCCL, the compiler of a TPU.
     pub library: Library,
     /// All-reduce kernels that engines bring along, by engine.

@@ -59,6 +59,17 @@ pub enum Topology {
     Pcie,
 }
 
+/// How links of a kind join the chips of a level.
+pub(crate) fn topology(kind: &str) -> Topology {
+    match kind {
+        // A V100 has links to some of its neighbours, not to a switch.
+        "infinity-fabric" | "nvlink2" => Topology::Mesh,
+        "ici" => Topology::Torus,
+        kind if kind.starts_with("pcie") => Topology::Pcie,
+        _ => Topology::Switched,
+    }
+}
+
 impl System {
     pub fn capacity(&self) -> Bytes {
         self.chip.memory.size() * self.n_chips as f64

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use rackmath_spec::model::{Body, Formats};
-use rackmath_spec::{Basis, Math, Model, Price, System};
+use rackmath_spec::{Basis, Math, Model, Price, System, Wire};
 use rackmath_theory::board::{Board, Counting, Rules, peak_for};
 use rackmath_theory::count::{self, Count, Part};
 use rackmath_theory::deployment::{Deployment, Ready, Untimed};
@@ -27,6 +27,10 @@ pub struct Setting {
     /// Use this many chips of the machine instead of all.
     #[schemars(extend("x-flag" = "chips gpus num-gpus", "x-none" = "the machine's"))]
     pub chips: Option<u64>,
+    /// Join its chips by this link instead of their own: a rate one way out of each chip such as `25GB/s` or `200Gb/s`, a kind such as
+    /// `pcie4`, `pcie4 x8`, `10GbE`, `nvlink` (the bridge for two cards), a kind and its rate such as `nvlink4:450GB/s`, or `ideal`.
+    #[schemars(extend("x-none" = "the machine's"))]
+    pub link: Option<String>,
     /// Weight format: `bf16`, `fp8`, `mxfp8`, `nvfp4`, `mxfp4`, `int4` and others.
     #[schemars(extend("x-flag" = "quantization -q dtype weights", "x-none" = "the checkpoint's"))]
     pub weights: Option<String>,
@@ -161,7 +165,7 @@ pub(crate) fn common_basis(catalog: &Catalog, machines: &[&str]) -> Result<Optio
 
 /// Finds what a setting names, or says which name is wrong.
 pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
-    let model = catalog.model(&setting.model).map_err(|e| e.at("setting.model"))?;
+    let mut model = catalog.model(&setting.model).map_err(|e| e.at("setting.model"))?;
     let expected =
         "one machine, or several with commas to choose from; fleets joined by + are for `plan` and `simulate`";
     refuse_if(setting.on.contains('+'), "setting.on", &setting.on, expected)?;
@@ -174,6 +178,11 @@ pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error>
             own.name = format!("{chips} x {}", own.chip.name);
             own.n_chips = chips;
         }
+    }
+    if let Some(link) = setting.link.as_deref() {
+        let wire = Wire::read(link, catalog, &system.chip).map_err(|e| e.at("setting.link"))?;
+        wire.join(Arc::make_mut(&mut system));
+        Arc::make_mut(&mut model).notes.push(wire.said(catalog));
     }
     let formats = formats(&model, setting.weights.as_deref()).map_err(|e| e.at("setting.weights"))?;
     let kv = match setting.kv.as_deref() {

@@ -322,3 +322,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn over_an_ideal_link_exchanging_takes_no_time() {
+    for collective in [AllReduce, AllGather, AllToAll, SendRecv] {
+        for n in [2, 4, 8] {
+            let ideal = group(network("ideal"), n, 1e9);
+            assert!(time(collective, Bytes::gb(1.0), &ideal).total().get() < 4e-9, "{collective:?} over {n}");
+        }
+    }
+}
