@@ -4,6 +4,7 @@ use crate::command::FlagList;
 use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::draw::PowerDraw;
 use crate::engine::Version;
+use crate::naming::{NameRules, shorter};
 use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::{SCALE_OUT, topology};
 use crate::{
@@ -143,6 +144,7 @@ impl Default for Catalog {
             shelf(Kind::Support, "families of chips", &["families"], |id, text, _| file::chip_families(id, text)),
             shelf(Kind::Support, "words on quality", &["quality"], |id, text, _| file::quality_words(id, text)),
             shelf(Kind::Support, "rates of failures", &["failures"], |id, text, _| file::failures(id, text)),
+            shelf(Kind::Support, "rules of names", &["names"], |id, text, _| file::name_rules(id, text)),
             shelf(Kind::Support, "what chips draw", &["power"], |id, text, _| file::power_draw(id, text)),
             shelf(Kind::Support, "what an engine supports", &[], |id, text, c| {
                 file::engine_support(id, text, &*c.chip_families()?)
@@ -253,8 +255,14 @@ impl Catalog {
         if shelf.holds(name) {
             return shelf.get(name, self);
         }
-        let reading = name::read(name, shelf.named())?;
-        Ok(Arc::new(reading.of(name, &*shelf.get(&reading.id, self)?)))
+        let rules = self.name_rules();
+        let reading = name::read(name, shelf.named(), &rules)?;
+        Ok(Arc::new(reading.of(name, &*shelf.get(&reading.id, self)?, &rules)))
+    }
+
+    /// What names say by custom; nothing where the catalogue has no such file.
+    fn name_rules(&self) -> Arc<NameRules> {
+        self.get("names").unwrap_or_default()
     }
 
     /// Whether a file of a kind has this name as its own.
@@ -266,7 +274,7 @@ impl Catalog {
         self.get(name)
     }
 
-    /// A system by id or alias; a chip by itself; or so many chips, written `8xh200` or `h200x8`.
+    /// A system by id or alias; a chip by itself; so many chips, written `8xh200` or `h200x8`; or what a cloud calls a machine.
     pub fn system(&self, name: &str) -> Result<Arc<System>, SpecError> {
         let (systems, chips) = (self.shelf::<System>(), self.shelf::<Chip>());
         if systems.holds(name) {
@@ -276,6 +284,20 @@ impl Catalog {
         let (n, chip) = if chips.holds(name) { (1, name) } else { multiple(name) };
         if chips.holds(chip) {
             return self.chip(chip).map(|chip| Arc::new(of_chips(chip, n)));
+        }
+        if let Some((chip, n)) = self.name_rules().machine(name) {
+            return self.chip(chip).map(|chip| Arc::new(of_chips(chip, n)));
+        }
+        for (shorter, stated) in shorter(chip) {
+            if n == 1 && stated.is_none() && systems.holds(&shorter) {
+                return systems.get(&shorter, self);
+            }
+            let found = chips.holds(&shorter).then(|| self.chip(&shorter)).transpose()?;
+            // A card with other memory than was said is another card.
+            let same = |chip: &Chip| stated.is_none_or(|gb| (chip.memory.capacity.value.get() / (gb * 1e9) - 1.0).abs() < 0.08);
+            if let Some(found) = found.filter(|chip| same(chip)) {
+                return Ok(Arc::new(of_chips(found, n)));
+            }
         }
         let names = systems.all_names().into_iter().chain(chips.all_names());
         Err(SpecError::unknown_near("system or chip", name, chip, names))
@@ -433,23 +455,28 @@ impl Catalog {
     }
 }
 
-/// "8xh200" and "h200x8" as a count and a chip; a bare chip counts one.
+/// "8xh200", "h200 x 8" and "8 H200s" as a count and a chip; a bare chip counts one.
 fn multiple(name: &str) -> (u64, &str) {
     let name = name.trim();
-    let count = |text: &str| text.parse::<u64>().ok().filter(|n| (1..=1_000_000).contains(n));
+    let count = |text: &str| text.trim().parse::<u64>().ok().filter(|n| (1..=1_000_000).contains(n));
     for sign in ['x', 'X', '*', '×'] {
         if let Some((n, chip)) = name.split_once(sign)
             && let Some(n) = count(n)
         {
-            return (n, chip);
+            return (n, chip.trim());
         }
         if let Some((chip, n)) = name.rsplit_once(sign)
             && let Some(n) = count(n)
         {
-            return (n, chip);
+            return (n, chip.trim());
         }
     }
-    (1, name)
+    match name.split_once(' ') {
+        Some((n, chip)) if n.len() <= 2 && count(n).is_some() => {
+            (count(n).unwrap_or(1), chip.strip_suffix('s').filter(|one| !one.ends_with("40")).unwrap_or(chip))
+        }
+        _ => (1, name),
+    }
 }
 
 /// Chips of a node, where a chip's own scale-up domain is smaller: cards on a PCIe tree or in bridged pairs.

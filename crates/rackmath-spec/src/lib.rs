@@ -31,6 +31,7 @@ pub mod measurement;
 pub mod memory;
 pub mod model;
 pub mod name;
+pub mod naming;
 mod network;
 pub mod price;
 pub mod router;

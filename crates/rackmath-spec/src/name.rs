@@ -6,20 +6,22 @@
 //! some are a fine-tune's own, which changes no shape. Words that speak of another model (a size, a version behind the name, `vl`,
 //! `embedding`) are a reason to refuse: a wrong model is worse than none.
 
-use crate::model::{Body, Model};
+use crate::model::{Body, Formats, Model};
+use crate::naming::NameRules;
 use crate::{Dtype, Gguf, SpecError};
+use std::borrow::Cow;
 
 /// Words that every release of a model may carry.
 const RELEASES: &str = "base chat dynamic final gguf hf instruct it kv latest meta mlx original preview pt qat quant quantized \
-    reasoning sft text think thinking ud unsloth";
+    mtp reasoning sft text think thinking ud unsloth";
 
 /// Words of ways to make a format narrower that leave its width to another word, or mean four bits.
-const METHODS: &str = "autoround awq bnb gptq";
+const METHODS: &str = "autoround awq bnb gptq marlin";
 
 /// Words of another model, however much of the name is one that is known.
-const OTHERS: &str = "air asr audio bpw draft drafter eagle eagle3 embed embedding exl2 exl3 flash image large linear lite lora \
-    max medium medusa micro mini minitron moe mtp multimodal nano next ocr omni plus prm pro pruned reap \
-    rerank reranker reward rm small super tiny tts turbo ultra vision vl vlm xs";
+const OTHERS: &str = "air asr audio bpw dflash draft drafter dspark eagle eagle3 embed embedding exl2 exl3 flash image large linear lite lora \
+    max medium medusa micro mini minitron moe multimodal nano next ocr omni plus prm pro pruned reap \
+    rerank reranker reward rm small speculator super tiny tts turbo ultra vision vl vlm xs";
 
 /// What a name says.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,29 +39,49 @@ pub enum Format {
     Said(Dtype),
     /// The name says which kind of file it is, not how wide.
     Usual(Dtype),
+    /// Experts in one format, everything else in a wider one.
+    Mixed { experts: Dtype, rest: Dtype },
 }
 
 impl Reading {
     /// The model that was meant, with what was read of its name.
-    pub(crate) fn of(&self, asked: &str, model: &Model) -> Model {
+    pub(crate) fn of(&self, asked: &str, model: &Model, rules: &NameRules) -> Model {
         let mut read = model.clone();
         let own = model.formats();
         // A file of a model that is narrow from the start keeps its width.
         let narrow = |dtype: &Dtype| own.routed.bits().min(own.linear.bits()) > dtype.bits();
+        let sparse = model.shape().is_some_and(|shape| shape.moe().is_some());
         let weights = match self.weights {
             Some(Format::Said(dtype)) => Some(dtype),
             Some(Format::Usual(dtype)) => Some(dtype).filter(narrow),
+            Some(Format::Mixed { experts, .. }) => Some(experts),
             None => None,
         };
+        let mut kept = "";
         if let Some(dtype) = weights {
-            let formats = model.formats_in(dtype);
             match &mut read.body {
-                Body::Layers(shape) => shape.formats = formats,
+                Body::Layers(shape) => {
+                    let all = model.formats_in(dtype);
+                    shape.formats = match self.weights {
+                        Some(Format::Mixed { rest, .. }) if sparse => {
+                            Formats { routed: dtype, ..model.formats_in(rest) }
+                        }
+                        Some(Format::Said(said)) => rules.kept(&shape.architecture, said, all),
+                        _ => all,
+                    };
+                    if shape.formats.mixer != all.mixer && shape.formats.linear == all.linear {
+                        kept = ", attention left as it was, as makers of such checkpoints do";
+                    }
+                }
                 Body::Lump(lump) => lump.weights = dtype,
             }
         }
         let in_format = match (self.weights, weights) {
-            (Some(Format::Said(_)), Some(dtype)) => format!(" with weights in {dtype}"),
+            (Some(Format::Said(_)), Some(dtype)) => format!(" with weights in {dtype}{kept}"),
+            (Some(Format::Mixed { rest, .. }), Some(dtype)) if sparse => {
+                format!(" with experts in {dtype} and other weights in {rest}")
+            }
+            (Some(Format::Mixed { .. }), Some(dtype)) => format!(" with weights in {dtype}"),
             (_, Some(dtype)) => format!(" with weights in {dtype}, usual in such files; the name does not say"),
             _ => String::new(),
         };
@@ -75,13 +97,17 @@ impl Reading {
 }
 
 /// Reads a name that is no model's own, given each model's id with one of its names.
-pub(crate) fn read<'a>(name: &str, models: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Reading, SpecError> {
+pub(crate) fn read<'a>(
+    name: &str,
+    models: impl Iterator<Item = (&'a str, &'a str)>,
+    rules: &NameRules,
+) -> Result<Reading, SpecError> {
     if name.trim().is_empty() {
         let hint = "expected a name such as llama-3.1-8b, a Hugging Face id, or the path of a config.json";
         return Err(SpecError::said("no model is named").hint(hint));
     }
     let all: Vec<(&str, &str)> = models.collect();
-    let asked = cut(name);
+    let asked = cut(name, rules);
     let mut best: Option<(Left, &str)> = None;
     let lower = name.to_ascii_lowercase();
     for (id, own) in &all {
@@ -89,7 +115,7 @@ pub(crate) fn read<'a>(name: &str, models: impl Iterator<Item = (&'a str, &'a st
         let bare = own.rsplit('/').next().unwrap_or(own);
         let family = bare.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("").to_ascii_lowercase();
         let left =
-            Some(own).filter(|_| lower.contains(&family)).and_then(|own| Left::over(&asked.words, &cut(own).words));
+            Some(own).filter(|_| lower.contains(&family)).and_then(|own| Left::over(&asked.words, &cut(own, rules).words));
         let Some(left) = left else { continue };
         let better = best.as_ref().is_none_or(|(other, _)| left.rank() < other.rank());
         if better {
@@ -121,7 +147,7 @@ struct Cut {
     format: Option<Format>,
 }
 
-fn cut(name: &str) -> Cut {
+fn cut(name: &str, rules: &NameRules) -> Cut {
     let lower = name.trim().to_ascii_lowercase();
     let (owner, bare) = lower.rsplit_once('/').unwrap_or(("", &lower));
     let bare = bare.strip_suffix(".gguf").map_or_else(|| bare.to_owned(), |file| format!("{file}-gguf"));
@@ -138,42 +164,66 @@ fn cut(name: &str) -> Cut {
     }
     pieces.push(&bare[from..]);
     pieces.retain(|piece| !piece.is_empty());
+    let pieces: Vec<Cow<str>> = versions(&pieces);
+    // What was quantised while it was trained and is stored wide, as `qat-q4_0-unquantized`.
+    let wide = pieces.iter().any(|piece| piece == "unquantized");
     // Bits without a method are MLX's way to say it.
     let mlx = !pieces.iter().any(|piece| listed(METHODS, piece));
-    let file = pieces.contains(&"gguf") || (name.contains(':') && owner.is_empty());
-    let (mut words, mut said, mut usual) = (Vec::new(), None, None);
+    let file = pieces.iter().any(|piece| piece == "gguf") || (name.contains(':') && owner.is_empty());
+    let (mut words, mut said, mut usual, mut mixed) = (Vec::new(), None, None, false);
     let mut at = 0;
     while at < pieces.len() {
         let stated = (1..=4).rev().filter(|n| at + n <= pieces.len());
         let mut stated = stated.filter_map(|n| Some((n, format(&pieces[at..at + n].join("-"), mlx)?)));
+        if pieces[at] == "w4a8" {
+            mixed = true;
+            at += 1;
+            continue;
+        }
         if let Some((n, dtype)) = stated.next() {
             said = said.or(Some(dtype));
             at += n;
             continue;
         }
         // Behind a format stand the versions of whoever made it, and which matrices it is of.
-        let forks = said.is_some() && (version(pieces[at]) || pieces[at] == "moe");
-        if listed(METHODS, pieces[at]) {
+        let forks = said.is_some() && (version(&pieces[at]) || pieces[at] == "moe");
+        if listed(METHODS, &pieces[at]) {
             usual = Some(Format::Said(Dtype::Int4));
         } else if !forks {
-            words.extend(parts(pieces[at]));
+            words.extend(parts(&pieces[at]));
         }
         at += 1;
     }
     let whole = file.then_some(Format::Usual(Dtype::Gguf(Gguf::Q4KM)));
-    let own = |dtype| match dtype {
-        Dtype::Fp8 if listed(BLOCKS, owner) => Dtype::Fp8Block,
-        Dtype::Int4 if listed(GROUPS, owner) => Dtype::Int4G32,
-        other => other,
-    };
-    Cut { words, format: said.map(|dtype| Format::Said(own(dtype))).or(usual).or(whole) }
+    let said = said.map(|dtype| Format::Said(rules.meant(owner, dtype)));
+    let mixed = mixed.then_some(Format::Mixed { experts: Dtype::Int4, rest: Dtype::Int8 });
+    Cut { words, format: mixed.or(said).or(usual).or(whole).filter(|_| !wide) }
 }
 
-/// Makers whose own 8-bit checkpoints have a scale to each block of 128 x 128 weights, as DeepSeek V3's.
-const BLOCKS: &str = "qwen deepseek-ai minimaxai";
-
-/// Makers of 4-bit checkpoints in groups of 32.
-const GROUPS: &str = "bullpoint cpatonn cyankiwi";
+/// Versions cut in two (`3_1`, `2-5`) made whole again.
+fn versions<'a>(pieces: &[&'a str]) -> Vec<Cow<'a, str>> {
+    let digit = |piece: &str| piece.len() == 1 && piece.as_bytes()[0].is_ascii_digit();
+    // The first half may stand behind its family: `qwen2-5`.
+    let ends = |piece: &str| {
+        let letters = piece.bytes().take_while(u8::is_ascii_alphabetic).count();
+        digit(piece) || (letters >= 3 && digit(&piece[letters..]))
+    };
+    let mut whole: Vec<Cow<str>> = Vec::new();
+    let mut at = 0;
+    while at < pieces.len() {
+        match pieces.get(at + 1) {
+            Some(next) if ends(pieces[at]) && digit(next) => {
+                whole.push(Cow::Owned(format!("{}.{next}", pieces[at])));
+                at += 2;
+            }
+            _ => {
+                whole.push(Cow::Borrowed(pieces[at]));
+                at += 1;
+            }
+        }
+    }
+    whole
+}
 
 /// The format words stand for.
 fn format(words: &str, mlx: bool) -> Option<Dtype> {
@@ -224,7 +274,9 @@ impl Left {
         let mut left = Self { matched: 0, released, others: Vec::new(), strange: Vec::new() };
         let mut before = None;
         for word in asked {
-            if own.next_if(|next| *next == word).is_some() {
+            // `qwen25` is `qwen2.5`.
+            let joined = |next: &str| word.len() == 2 && next.len() == 3 && next.replacen('.', "", 1) == *word;
+            if own.next_if(|next| *next == word || joined(next)).is_some() {
                 left.matched += 1;
             } else if !says_nothing(word) {
                 let tuned = left.strange.last().is_some_and(|word| before == Some(word));
@@ -242,9 +294,9 @@ impl Left {
     }
 }
 
-/// A word of any release, or a date such as 2507, 0528 or 20250610.
+/// A word of any release, or a date or number such as 2507, 20250610 or 11446.
 fn says_nothing(word: &str) -> bool {
-    listed(RELEASES, word) || (matches!(word.len(), 4 | 6 | 8) && word.bytes().all(|b| b.is_ascii_digit()))
+    listed(RELEASES, word) || (word.len() >= 4 && word.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn listed(list: &str, word: &str) -> bool {
@@ -279,8 +331,20 @@ mod tests {
         ("deepseek-v3", "deepseek-r1"),
     ];
 
+    fn rules() -> NameRules {
+        let text = r#"
+as_of = "2026-11"
+[[owner]]
+owners = ["qwen"]
+said = "fp8"
+means = "fp8-block"
+source = "made up for a test"
+"#;
+        crate::naming::read("names", text).unwrap()
+    }
+
     fn told(name: &str) -> Result<Reading, SpecError> {
-        read(name, MODELS.iter().copied())
+        read(name, MODELS.iter().copied(), &rules())
     }
 
     #[test]
@@ -302,6 +366,12 @@ mod tests {
             ("qwen3:32b", "qwen3-32b", Some(Format::Usual(q4)), ""),
             ("mistralai/Mistral-Nemo-Instruct-2407", "mistral-nemo-12b", None, ""),
             ("nvidia/DeepSeek-R1-0528-NVFP4", "deepseek-v3", said(Dtype::NvFp4), ""),
+            ("gghfez/DeepSeek-R1-11446-Q2_K", "deepseek-v3", said(Dtype::Gguf(Gguf::Q2K)), ""),
+            ("someone/qwen25-72b-merged", "qwen2.5-72b", None, "merged"),
+            ("Qwen2-5-72B-Instruct", "qwen2.5-72b", None, ""),
+            ("Llama-3_1-8B", "llama-3.1-8b", None, ""),
+            ("Qwen3-32B-qat-q4_0-unquantized", "qwen3-32b", None, "unquantized"),
+            ("Qwen3-32B-MTP-NVFP4", "qwen3-32b", said(Dtype::NvFp4), ""),
         ] {
             let read = told(name).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(

@@ -23,6 +23,7 @@ pub use crate::evidence::read as evidence;
 pub(crate) use crate::kernel_gemm::read as gemm_kernels;
 pub(crate) use crate::kernel_moe::read as moe_kernels;
 pub(crate) use crate::kernel_small::read as small_kernels;
+pub(crate) use crate::naming::read as name_rules;
 pub(crate) use crate::network::read as network;
 pub use crate::price::read as price;
 pub(crate) use crate::router::read as router_rules;

@@ -1,0 +1,218 @@
+//! What names say by custom: which clouds call what a machine, and what makers of checkpoints mean by a format.
+//!
+//! A machine's name is a pattern such as `a3-highgpu-{n}g`, in which `{n}` counts its chips (or parts of them: a TPU v5p has two cores to
+//! a chip, and `v5p-8` is four chips), or a plain name with a count.
+
+use crate::file::noun::{cited, text};
+use crate::model::Formats;
+use crate::{Dtype, SpecError};
+use serde::Deserialize;
+
+/// The customs, as the catalogue has them.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NameRules {
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    as_of: String,
+    #[serde(default)]
+    machine: Vec<MachineRule>,
+    /// Owners who mean a format of their own by a word.
+    #[serde(default)]
+    owner: Vec<OwnerRule>,
+    /// Checkpoints that leave attention wider than the rest.
+    #[serde(default)]
+    attention: Vec<AttentionRule>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MachineRule {
+    chip: String,
+    names: Vec<String>,
+    /// Chips of a machine whose name does not count them.
+    #[serde(default = "one")]
+    count: u64,
+    /// What `{n}` counts, of which so many make a chip.
+    #[serde(default = "one")]
+    per_chip: u64,
+    #[allow(dead_code, reason = "for readers of the file")]
+    source: String,
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnerRule {
+    owners: Vec<String>,
+    #[serde(deserialize_with = "text")]
+    said: Dtype,
+    #[serde(deserialize_with = "text")]
+    means: Dtype,
+    #[allow(dead_code, reason = "for readers of the file")]
+    source: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AttentionRule {
+    #[serde(deserialize_with = "text")]
+    format: Dtype,
+    architectures: Vec<String>,
+    #[allow(dead_code, reason = "for readers of the file")]
+    source: String,
+}
+
+pub(crate) fn read(id: &str, text: &str) -> Result<NameRules, SpecError> {
+    let file = format!("names {id}");
+    let rules: NameRules = cited(&file, id, text, &[])?;
+    let counted = |rule: &MachineRule| rule.count > 0 && rule.per_chip > 0;
+    match rules.machine.iter().find(|rule| !counted(rule)) {
+        Some(rule) => Err(SpecError::field(&file, "machine.count", &rule.chip, "at least one chip, and one part to it")),
+        None => Ok(rules),
+    }
+}
+
+/// Words before a machine's name that say whose it is, or how it is sold.
+const SELLERS: [&str; 2] = ["ml.", "standard-"];
+
+/// Words of a chip's full name that tell it from no other.
+const VENDORS: &str = "nvidia geforce amd instinct intel huawei tesla quadro gpu gpus npu card cards generation edition graphics \
+    accelerator ascend-npu google cloud";
+
+impl NameRules {
+    /// What an owner means by a format.
+    pub(crate) fn meant(&self, owner: &str, said: Dtype) -> Dtype {
+        let meant = |rule: &&OwnerRule| rule.said == said && rule.owners.iter().any(|one| one == owner);
+        self.owner.iter().find(meant).map_or(said, |rule| rule.means)
+    }
+
+    /// The formats of a checkpoint in one format: attention stays as it was where makers leave it.
+    pub(crate) fn kept(&self, architecture: &str, said: Dtype, formats: Formats) -> Formats {
+        let kept = |rule: &AttentionRule| rule.format == said && rule.architectures.iter().any(|a| a == architecture);
+        if self.attention.iter().any(kept) { Formats { mixer: formats.other, ..formats } } else { formats }
+    }
+
+    /// The chip of a cloud's machine, and how many.
+    pub(crate) fn machine(&self, name: &str) -> Option<(&str, u64)> {
+        let lower = spelled(name);
+        let bare = SELLERS.iter().find_map(|seller| lower.strip_prefix(seller)).unwrap_or(&lower);
+        self.machine.iter().find_map(|rule| {
+            let n = rule.names.iter().find_map(|pattern| rule.counted(&spelled(pattern), bare))?;
+            Some((rule.chip.as_str(), n))
+        })
+    }
+}
+
+impl MachineRule {
+    /// How many chips a name that follows a pattern has.
+    fn counted(&self, pattern: &str, name: &str) -> Option<u64> {
+        let Some((before, after)) = pattern.split_once("{n}") else { return (pattern == name).then_some(self.count) };
+        let digits = name.strip_prefix(before)?.strip_suffix(after)?;
+        let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        let n: u64 = digits.parse().ok().filter(|n| plain && (1..=100_000).contains(n))?;
+        n.is_multiple_of(self.per_chip).then_some(n / self.per_chip)
+    }
+}
+
+/// A name as names are compared.
+fn spelled(name: &str) -> String {
+    name.trim().to_ascii_lowercase().replace(['_', ' '], "-")
+}
+
+/// Shorter names of a chip that is called by its full one, such as `NVIDIA H100 80GB HBM3` or `Ascend NPU (Atlas A3)`, each with the gigabytes it
+/// was said to have: whoever finds a chip by one holds them against it.
+pub(crate) fn shorter(name: &str) -> Vec<(String, Option<f64>)> {
+    let outside = name.split('(').next().unwrap_or("");
+    let inside = name.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(inside, _)| inside);
+    let mut all = Vec::new();
+    for part in [outside, inside] {
+        let (mut words, mut stated) = (Vec::new(), None);
+        for word in spelled(part).split('-').filter(|word| !word.is_empty()) {
+            let gigabytes = word.strip_suffix("gib").or(word.strip_suffix("gb")).and_then(|n| n.parse::<f64>().ok());
+            let memory = ["hbm", "gddr"].iter().any(|kind| word.starts_with(kind)) || ["gb", "gib"].contains(&word);
+            match gigabytes {
+                Some(n) => stated = Some(n),
+                None if memory || VENDORS.split(' ').any(|vendor| vendor == word) => {}
+                None => words.push(word.to_owned()),
+            }
+        }
+        if let Some(last) = words.last().filter(|last| last.parse::<f64>().is_ok_and(|n| n >= 16.0) && stated.is_none()) {
+            // "80 GB" in two words.
+            let apart = spelled(part).contains(&format!("{last}-gb"));
+            if apart {
+                stated = last.parse().ok();
+                words.pop();
+            }
+        }
+        if !words.is_empty() {
+            all.push((words.join("-"), stated));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> NameRules {
+        let text = r#"
+as_of = "2026-11"
+[[machine]]
+chip = "h100"
+names = ["a3-highgpu-{n}g", "gpu_{n}x_h100_sxm5"]
+source = "made up for a test"
+[[machine]]
+chip = "v5p"
+names = ["v5p-{n}"]
+per_chip = 2
+source = "made up for a test"
+[[machine]]
+chip = "v100"
+names = ["p3.8xlarge", "NC24s_v3"]
+count = 4
+source = "made up for a test"
+"#;
+        read("names", text).unwrap()
+    }
+
+    #[test]
+    fn a_name_counts_its_chips_and_nothing_else_is_guessed() {
+        let rules = rules();
+        for (name, chip, n) in [
+            ("a3-highgpu-4g", "h100", 4),
+            ("GPU_2x_H100_SXM5", "h100", 2),
+            ("v5p-8", "v5p", 4),
+            ("ml.p3.8xlarge", "v100", 4),
+            ("NC24s_v3", "v100", 4),
+            ("Standard_NC24s_v3", "v100", 4),
+        ] {
+            assert_eq!(rules.machine(name), Some((chip, n)), "{name}");
+        }
+        for name in ["a3-highgpu-g", "a3-highgpu-0g", "a3-highgpu-4", "v5p-7", "p3.9xlarge", "a3-highgpu-1e3g", ""] {
+            assert_eq!(rules.machine(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_full_name_is_cut_to_what_tells_it_apart() {
+        let short = |name: &str| shorter(name).into_iter().next().unwrap();
+        assert_eq!(short("NVIDIA H100 80GB HBM3"), ("h100".into(), Some(80.0)));
+        assert_eq!(short("NVIDIA GeForce RTX 4090"), ("rtx-4090".into(), None));
+        assert_eq!(short("A100 80 GB"), ("a100".into(), Some(80.0)));
+        assert_eq!(shorter("Ascend NPU (Atlas A3)")[1].0, "atlas-a3");
+        assert_eq!(short("RTX 5090 Laptop").0, "rtx-5090-laptop");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_not(name in ".{0,40}") {
+            _ = (rules().machine(&name), shorter(&name));
+        }
+    }
+}
