@@ -1,5 +1,6 @@
 //! Files that users hand in: bounded reads, brought along with the request by name.
 
+use crate::checkpoint::{fetched, is_id, with_stored};
 use crate::failure::at;
 use clap::ArgMatches;
 use flate2::read::MultiGzDecoder;
@@ -97,6 +98,8 @@ pub struct Inputs<'a> {
     catalog: &'a Catalog,
     /// How long prefixes of a trace are kept, as typed.
     keep: Option<String>,
+    /// Whether a model may be looked up over the network.
+    fetch: bool,
     files: Map<String, Value>,
     /// Machines that were typed as paths, for files that name them again.
     pub machines: Vec<String>,
@@ -105,7 +108,8 @@ pub struct Inputs<'a> {
 impl<'a> Inputs<'a> {
     pub fn new(catalog: &'a Catalog, given: &ArgMatches) -> Self {
         let keep = given.try_get_one::<String>("keep").ok().flatten().cloned();
-        Self { catalog, keep, files: Map::new(), machines: Vec::new() }
+        let fetch = given.try_get_one::<bool>("fetch").ok().flatten().is_some_and(|fetch| *fetch);
+        Self { catalog, keep, fetch, files: Map::new(), machines: Vec::new() }
     }
 
     pub fn with_files(&self, mut request: Map<String, Value>) -> Map<String, Value> {
@@ -202,7 +206,9 @@ impl<'a> Inputs<'a> {
         if !is_path || kind.is_empty() {
             let own = kind != "model" || self.catalog.holds(Kind::Models, word);
             if let Some(config) = Some(word).filter(|_| !own).and_then(|word| downloaded(word, &hub()?)) {
-                self.files.insert(word.to_owned(), Value::String(read(&config)?));
+                self.files.insert(word.to_owned(), Value::String(with_stored(&config)?));
+            } else if self.fetch && kind == "model" && is_id(word) {
+                self.files.insert(word.to_owned(), Value::String(fetched(word)?));
             }
             return Ok(word.to_owned());
         }
@@ -217,7 +223,11 @@ impl<'a> Inputs<'a> {
         if kind == "machine" && !self.machines.iter().any(|m| m == word) {
             self.machines.push(word.to_owned());
         }
-        let text = if crate::gguf::is(&path) { crate::gguf::read(&path)? } else { read(&path)? };
+        let text = match kind {
+            _ if crate::gguf::is(&path) => crate::gguf::read(&path)?,
+            "model" => with_stored(&path)?,
+            _ => read(&path)?,
+        };
         self.files.insert(name.clone(), Value::String(text));
         Ok(name)
     }

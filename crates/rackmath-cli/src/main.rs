@@ -1,5 +1,6 @@
 //! The `rackmath` command: what was typed becomes a request, the request an answer, the answer a page.
 
+mod checkpoint;
 mod failure;
 mod flags;
 mod folder;

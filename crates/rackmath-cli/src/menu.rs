@@ -172,7 +172,7 @@ pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg 
     option(name, value, help).value_parser(value_parser!(PathBuf))
 }
 
-fn common() -> [Arg; 4] {
+fn common() -> [Arg; 5] {
     [
         switch("json", "Print the answer as JSON (its schema: rackmath schema)").global(true),
         option("color", "WHEN", "Use colours: auto respects the terminal and NO_COLOR")
@@ -183,6 +183,11 @@ fn common() -> [Arg; 4] {
             .global(true)
             .value_parser(value_parser!(u16).range(40..)),
         path("catalog", "DIR", "Folder with your own models/, chips/, systems/ and laws/ files").global(true),
+        switch(
+            "fetch",
+            "Look up config.json and the index of a model that is not here on Hugging Face (HF_ENDPOINT, HF_TOKEN)",
+        )
+        .global(true),
     ]
 }
 

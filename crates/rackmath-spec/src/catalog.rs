@@ -4,7 +4,7 @@ use crate::command::FlagList;
 use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::draw::PowerDraw;
 use crate::engine::Version;
-use crate::naming::{NameRules, shorter};
+use crate::naming::{NameRules, shorter, unsold};
 use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::{SCALE_OUT, topology};
 use crate::{
@@ -276,6 +276,7 @@ impl Catalog {
 
     /// A system by id or alias; a chip by itself; so many chips, written `8xh200` or `h200x8`; or what a cloud calls a machine.
     pub fn system(&self, name: &str) -> Result<Arc<System>, SpecError> {
+        let name = unsold(name.trim());
         let (systems, chips) = (self.shelf::<System>(), self.shelf::<Chip>());
         if systems.holds(name) {
             return systems.get(name, self);
@@ -294,7 +295,9 @@ impl Catalog {
             }
             let found = chips.holds(&shorter).then(|| self.chip(&shorter)).transpose()?;
             // A card with other memory than was said is another card.
-            let same = |chip: &Chip| stated.is_none_or(|gb| (chip.memory.capacity.value.get() / (gb * 1e9) - 1.0).abs() < 0.08);
+            let same = |chip: &Chip| {
+                stated.is_none_or(|gb| (chip.memory.capacity.value.get() / (gb * 1e9) - 1.0).abs() < 0.08)
+            };
             if let Some(found) = found.filter(|chip| same(chip)) {
                 return Ok(Arc::new(of_chips(found, n)));
             }
@@ -465,7 +468,9 @@ fn multiple(name: &str) -> (u64, &str) {
         {
             return (n, chip.trim());
         }
+        // Blanks stand on both sides of a sign or on none: "RTX 3090" has no sign.
         if let Some((chip, n)) = name.rsplit_once(sign)
+            && chip.ends_with(' ') == n.starts_with(' ')
             && let Some(n) = count(n)
         {
             return (n, chip.trim());

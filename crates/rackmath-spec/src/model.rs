@@ -7,7 +7,7 @@
 use crate::Dtype;
 use crate::file::noun::text;
 use crate::tower::Tower;
-use rackmath_units::{BytesPerToken, Params};
+use rackmath_units::{Bytes, BytesPerToken, Params};
 use serde::Deserialize;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Model {
     pub as_of: String,
     /// Things the reader should tell the user, such as fields it passed over.
     pub notes: Vec<String>,
+    /// Bytes of the weight files beside its config, where a face looked.
+    pub stored: Option<Bytes>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -40,7 +40,10 @@ pub enum Format {
     /// The name says which kind of file it is, not how wide.
     Usual(Dtype),
     /// Experts in one format, everything else in a wider one.
-    Mixed { experts: Dtype, rest: Dtype },
+    Mixed {
+        experts: Dtype,
+        rest: Dtype,
+    },
 }
 
 impl Reading {
@@ -69,9 +72,14 @@ impl Reading {
                         Some(Format::Said(said)) => rules.kept(&shape.architecture, said, all),
                         _ => all,
                     };
-                    if shape.formats.mixer != all.mixer && shape.formats.linear == all.linear {
-                        kept = ", attention left as it was, as makers of such checkpoints do";
-                    }
+                    let of = |said: &Formats| (said.mixer == all.mixer, said.linear == all.linear);
+                    kept = match of(&shape.formats) {
+                        (false, true) => ", attention left as it was, as makers of such checkpoints do",
+                        (false, false) if self.weights == Some(Format::Said(dtype)) => {
+                            ", everything but routed experts left as it was, as makers of such checkpoints do"
+                        }
+                        _ => "",
+                    };
                 }
                 Body::Lump(lump) => lump.weights = dtype,
             }
@@ -114,8 +122,9 @@ pub(crate) fn read<'a>(
         // A family's name stands in every name of its models; most of the catalogue is of another.
         let bare = own.rsplit('/').next().unwrap_or(own);
         let family = bare.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("").to_ascii_lowercase();
-        let left =
-            Some(own).filter(|_| lower.contains(&family)).and_then(|own| Left::over(&asked.words, &cut(own, rules).words));
+        let left = Some(own)
+            .filter(|_| lower.contains(&family))
+            .and_then(|own| Left::over(&asked.words, &cut(own, rules).words));
         let Some(left) = left else { continue };
         let better = best.as_ref().is_none_or(|(other, _)| left.rank() < other.rank());
         if better {

@@ -63,6 +63,9 @@ struct AttentionRule {
     #[serde(deserialize_with = "text")]
     format: Dtype,
     architectures: Vec<String>,
+    /// Dense networks and shared experts are left too: only routed experts are narrow.
+    #[serde(default)]
+    dense: bool,
     #[allow(dead_code, reason = "for readers of the file")]
     source: String,
 }
@@ -72,13 +75,18 @@ pub(crate) fn read(id: &str, text: &str) -> Result<NameRules, SpecError> {
     let rules: NameRules = cited(&file, id, text, &[])?;
     let counted = |rule: &MachineRule| rule.count > 0 && rule.per_chip > 0;
     match rules.machine.iter().find(|rule| !counted(rule)) {
-        Some(rule) => Err(SpecError::field(&file, "machine.count", &rule.chip, "at least one chip, and one part to it")),
+        Some(rule) => {
+            Err(SpecError::field(&file, "machine.count", &rule.chip, "at least one chip, and one part to it"))
+        }
         None => Ok(rules),
     }
 }
 
-/// Words before a machine's name that say whose it is, or how it is sold.
-const SELLERS: [&str; 2] = ["ml.", "standard-"];
+/// A cloud's name of a machine without the words that say by which of its services it is sold.
+pub(crate) fn unsold(name: &str) -> &str {
+    let starts = |word: &str| name.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    ["ml.", "standard_"].into_iter().find(|word| starts(word)).map_or(name, |word| &name[word.len()..])
+}
 
 /// Words of a chip's full name that tell it from no other.
 const VENDORS: &str = "nvidia geforce amd instinct intel huawei tesla quadro gpu gpus npu card cards generation edition graphics \
@@ -94,13 +102,17 @@ impl NameRules {
     /// The formats of a checkpoint in one format: attention stays as it was where makers leave it.
     pub(crate) fn kept(&self, architecture: &str, said: Dtype, formats: Formats) -> Formats {
         let kept = |rule: &AttentionRule| rule.format == said && rule.architectures.iter().any(|a| a == architecture);
-        if self.attention.iter().any(kept) { Formats { mixer: formats.other, ..formats } } else { formats }
+        let wide = formats.other;
+        match self.attention.iter().find(|rule| kept(rule)) {
+            Some(rule) if rule.dense => Formats { mixer: wide, linear: wide, ..formats },
+            Some(_) => Formats { mixer: wide, ..formats },
+            None => formats,
+        }
     }
 
     /// The chip of a cloud's machine, and how many.
     pub(crate) fn machine(&self, name: &str) -> Option<(&str, u64)> {
-        let lower = spelled(name);
-        let bare = SELLERS.iter().find_map(|seller| lower.strip_prefix(seller)).unwrap_or(&lower);
+        let bare = &*spelled(unsold(name.trim()));
         self.machine.iter().find_map(|rule| {
             let n = rule.names.iter().find_map(|pattern| rule.counted(&spelled(pattern), bare))?;
             Some((rule.chip.as_str(), n))
@@ -132,16 +144,21 @@ pub(crate) fn shorter(name: &str) -> Vec<(String, Option<f64>)> {
     let mut all = Vec::new();
     for part in [outside, inside] {
         let (mut words, mut stated) = (Vec::new(), None);
+        let vendor = |word: &&str| VENDORS.split(' ').any(|vendor| vendor == *word);
+        let whole =
+            spelled(part).split('-').filter(|word| !word.is_empty() && !vendor(word)).collect::<Vec<_>>().join("-");
+        all.push((whole, None));
         for word in spelled(part).split('-').filter(|word| !word.is_empty()) {
             let gigabytes = word.strip_suffix("gib").or(word.strip_suffix("gb")).and_then(|n| n.parse::<f64>().ok());
             let memory = ["hbm", "gddr"].iter().any(|kind| word.starts_with(kind)) || ["gb", "gib"].contains(&word);
             match gigabytes {
                 Some(n) => stated = Some(n),
-                None if memory || VENDORS.split(' ').any(|vendor| vendor == word) => {}
+                None if memory || vendor(&word) => {}
                 None => words.push(word.to_owned()),
             }
         }
-        if let Some(last) = words.last().filter(|last| last.parse::<f64>().is_ok_and(|n| n >= 16.0) && stated.is_none()) {
+        if let Some(last) = words.last().filter(|last| last.parse::<f64>().is_ok_and(|n| n >= 16.0) && stated.is_none())
+        {
             // "80 GB" in two words.
             let apart = spelled(part).contains(&format!("{last}-gb"));
             if apart {
@@ -149,10 +166,9 @@ pub(crate) fn shorter(name: &str) -> Vec<(String, Option<f64>)> {
                 words.pop();
             }
         }
-        if !words.is_empty() {
-            all.push((words.join("-"), stated));
-        }
+        all.push((words.join("-"), stated));
     }
+    all.retain(|(name, _)| !name.is_empty());
     all
 }
 
@@ -201,11 +217,12 @@ source = "made up for a test"
 
     #[test]
     fn a_full_name_is_cut_to_what_tells_it_apart() {
-        let short = |name: &str| shorter(name).into_iter().next().unwrap();
+        let short = |name: &str| shorter(name).into_iter().nth(1).unwrap();
         assert_eq!(short("NVIDIA H100 80GB HBM3"), ("h100".into(), Some(80.0)));
         assert_eq!(short("NVIDIA GeForce RTX 4090"), ("rtx-4090".into(), None));
         assert_eq!(short("A100 80 GB"), ("a100".into(), Some(80.0)));
-        assert_eq!(shorter("Ascend NPU (Atlas A3)")[1].0, "atlas-a3");
+        assert!(shorter("Ascend NPU (Atlas A3)").iter().any(|(name, _)| name == "atlas-a3"));
+        assert_eq!(shorter("NVIDIA A100-SXM4-40GB")[0], ("a100-sxm4-40gb".into(), None));
         assert_eq!(short("RTX 5090 Laptop").0, "rtx-5090-laptop");
     }
 

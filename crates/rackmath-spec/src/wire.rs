@@ -49,9 +49,7 @@ impl Wire {
         if ["nvlink", "bridge", "nvlink bridge", "nvlink-bridge"].contains(&lower.as_str()) {
             let bridge = chip.link.bridge.as_ref();
             let none = || refused(&format!("another link: no bridge is known for {}", chip.name));
-            return bridge
-                .map(|b| Self { kind: b.kind.clone(), rate: b.rate.clone(), pair: true })
-                .ok_or_else(none);
+            return bridge.map(|b| Self { kind: b.kind.clone(), rate: b.rate.clone(), pair: true }).ok_or_else(none);
         }
         let rate = |word: &str| word.trim().parse::<ByteRate>().ok().filter(|rate| rate.get() > 0.0);
         // A small b is a bit here, so what was typed counts.
@@ -112,7 +110,10 @@ impl Wire {
         match (self.kind == IDEAL, self.pair) {
             (true, _) => "the chips exchange in no time (an ideal link), as asked".into(),
             (_, true) => {
-                format!("two chips at a time are joined by a bridge of {} one way, with the floors of {name}", self.rate.value)
+                format!(
+                    "two chips at a time are joined by a bridge of {} one way, with the floors of {name}",
+                    self.rate.value
+                )
             }
             _ => format!(
                 "a link of {} one way out of each chip joins them instead of their own, with the floors of {name}",

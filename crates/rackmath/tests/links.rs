@@ -25,7 +25,10 @@ fn a_faster_link_never_makes_a_step_longer_and_the_ideal_one_is_the_shortest() {
             let mut before = f64::INFINITY;
             for rate in ["1Gb/s", "1GB/s", "10GB/s", "200Gb/s", "100GB/s", "1TB/s"] {
                 let tpot = step(model, on, Some(rate), concurrency);
-                assert!(tpot <= before && tpot >= best, "{model} on {on} over {rate}: {tpot} after {before}, ideal {best}");
+                assert!(
+                    tpot <= before && tpot >= best,
+                    "{model} on {on} over {rate}: {tpot} after {before}, ideal {best}"
+                );
                 before = tpot;
             }
         }

@@ -9,6 +9,7 @@ mod model;
 mod node;
 pub(crate) mod noun;
 pub mod sheet;
+pub mod stored;
 
 pub use crate::attention::read as attention;
 pub(crate) use crate::chip::read as chip;

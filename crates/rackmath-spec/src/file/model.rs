@@ -5,6 +5,7 @@ use super::{MAX_BYTES, config};
 use crate::error::{path, shorten};
 use crate::model::{Body, Lump, Published};
 use crate::{Model, SpecError};
+use rackmath_units::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -39,7 +40,7 @@ pub fn model(id: &str, text: &str) -> Result<Model, SpecError> {
         (None, Some(lump)) => Body::Lump(lump),
         _ => return Err(SpecError::file(file, "a model has either [config] or [lump]")),
     };
-    Ok(Model { id, name, hf, body, published, source, as_of, notes })
+    Ok(Model { id, name, hf, body, published, source, as_of, notes, stored: None })
 }
 
 /// Reads a model from the text of a `config.json`. `name` is the file's name, used in errors and as the model's id.
@@ -65,6 +66,7 @@ pub fn config_json(name: &str, text: &str) -> Result<Model, SpecError> {
         source: format!("the file {}", path(name)),
         as_of: "as given".into(),
         notes,
+        stored: root.pointer("/stored/total_size").and_then(Value::as_u64).map(|n| Bytes::b(n as f64)),
     })
 }
 

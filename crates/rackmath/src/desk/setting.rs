@@ -4,6 +4,7 @@ use super::prelude::*;
 use rackmath_spec::model::{Body, Formats};
 use rackmath_spec::{Basis, Math, Model, Price, System, Wire};
 use rackmath_theory::board::{Board, Counting, Rules, peak_for};
+use rackmath_theory::count::towers::towers_bytes;
 use rackmath_theory::count::{self, Count, Part};
 use rackmath_theory::deployment::{Deployment, Ready, Untimed};
 use rackmath_theory::kv::{self, Cache};
@@ -193,8 +194,29 @@ pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error>
     let (engine, _) = catalog.engine("ideal")?;
     let deployment = Deployment { formats, kv, ..Deployment::of(catalog, model, system, engine) };
     let count = count::count(&deployment.model);
+    let deployment = held_against(deployment, &count);
     let math = setting.math.as_deref().map(str::parse::<Math>).transpose().map_err(|e| e.at("setting.math"))?;
     Ok(Found { deployment, chip_price, price_source, count, math })
+}
+
+/// How far what is counted may lie from the weight files before it is said: scales and buffers make up a few percent.
+const APART: f64 = 0.03;
+
+/// With a note where a model's weight files hold more or less than was counted of them.
+fn held_against(mut on: Deployment, count: &Count) -> Deployment {
+    let Some(stored) = on.model.stored else { return on };
+    let towers = on.model.shape().map_or(0.0, |shape| towers_bytes(shape).get());
+    // Heads that predict ahead are in the files, whether or not they are used.
+    let counted = count.stored_bytes(&on.model.formats()).get() + towers;
+    let apart = stored.get() / counted - 1.0;
+    let words = format!("its weight files hold {stored}, the shapes read from its config {}", Bytes::b(counted));
+    let note = if apart.abs() <= APART {
+        format!("{words}: they agree")
+    } else {
+        format!("{words}: {:.0} % apart; parts that are not read, or another format, may be the reason", apart * 100.0)
+    };
+    Arc::make_mut(&mut on.model).notes.push(note);
+    on
 }
 
 /// The same, drawn on the board.

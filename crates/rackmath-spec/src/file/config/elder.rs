@@ -1,9 +1,9 @@
 //! Decoders from before Llama: two-matrix networks, biases, layer norms, learned positions.
 
 use super::fields::{Fields, most};
-use super::parts::{Read, alike, block, plain};
+use super::parts::{Read, alike, block, gqa, plain};
 use crate::SpecError;
-use crate::model::{Attention, Bias, Block, Ffn, Mixer, Mlp, Norm, Shape};
+use crate::model::{Attention, Bias, Block, Ffn, Mixer, Mlp, Norm, Shape, Span};
 
 /// What differs between these families; most have biases everywhere, two layer norms and a tied head.
 struct Elder {
@@ -147,4 +147,14 @@ pub(super) fn phi(f: &Fields, notes: &mut Vec<String>) -> Read {
     let (hidden, usual) = later(f, "intermediate_size")?;
     let kv_heads = f.count_or("num_key_value_heads", most::HEADS, usual.heads)?;
     Ok(Shape { head_bias: true, ..elder(f, notes, hidden, Elder { kv_heads, norms: 1, ..usual })? })
+}
+
+/// StarCoder 2: few key-value heads, two-matrix networks, biases everywhere, a window in every layer.
+pub(super) fn starcoder2(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over("norm_type mlp_type");
+    let bias = f.flag("use_bias", true)?;
+    let span = f.opt_count("sliding_window", most::TOKENS)?.map_or(Span::Full, Span::Window);
+    let attention = Attention { bias: both(bias), span, ..gqa(f)? };
+    let ffn = Ffn::Dense(plain(f.count("intermediate_size", most::DIM)?, bias));
+    Ok(Shape { norm: Norm::Layer, ..alike(f, notes, true, block(Mixer::Attention(attention), ffn))? })
 }

@@ -1,6 +1,7 @@
 //! Which number format each part of a checkpoint is stored in.
 
 use super::fields::Fields;
+use crate::file::stored::Stored;
 use crate::model::Formats;
 use crate::{Dtype, SpecError};
 use serde_json::Value;
@@ -11,12 +12,14 @@ pub(super) fn formats(fields: &Fields, notes: &mut Vec<String>) -> Result<Format
         Some(name) => Some(name),
         None => fields.text_of("dtype")?,
     };
-    let base = match named {
-        None | Some("auto") => {
+    let stored = stored(fields)?;
+    let base = match (named, stored.as_ref().and_then(Stored::wide)) {
+        (None | Some("auto"), Some(wide)) => wide,
+        (None | Some("auto"), None) => {
             notes.push("the file states no dtype; 16-bit weights are assumed".into());
             Dtype::Bf16
         }
-        Some(name) => {
+        (Some(name), _) => {
             name.parse::<Dtype>().map_err(|_| fields.refuse("torch_dtype", name, "bfloat16, float16 or float32"))?
         }
     };
@@ -28,7 +31,11 @@ pub(super) fn formats(fields: &Fields, notes: &mut Vec<String>) -> Result<Format
         base
     };
     let mut formats = Formats::uniform(base);
-    if let Some(quantised) = quantised(fields)? {
+    let seen = stored.as_ref().and_then(Stored::narrow).filter(|_| !fields.has("quantization_config"));
+    if let Some(seen) = seen {
+        notes.push(format!("the file states no quantisation; its weight files are in {seen}"));
+    }
+    if let Some(quantised) = quantised(fields)?.or(seen) {
         formats.routed = quantised;
         if !experts_only(fields)? {
             (formats.linear, formats.mixer) = (quantised, quantised);
@@ -39,6 +46,14 @@ pub(super) fn formats(fields: &Fields, notes: &mut Vec<String>) -> Result<Format
         formats.routed = Dtype::MxFp4;
     }
     Ok(formats)
+}
+
+/// What the weight files beside the config hold, where a face put it in.
+pub(super) fn stored(fields: &Fields) -> Result<Option<Stored>, SpecError> {
+    let Some(value) = fields.get("stored") else { return Ok(None) };
+    let read = serde_json::from_value(value.clone());
+    read.map(Some)
+        .map_err(|_| fields.bad("stored", value, "total_size in bytes, and dtypes and marks of the weight files"))
 }
 
 fn quantised(fields: &Fields) -> Result<Option<Dtype>, SpecError> {

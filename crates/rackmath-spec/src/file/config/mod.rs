@@ -23,14 +23,26 @@ type Reader = fn(&Fields, &mut Vec<String>) -> Result<Shape, SpecError>;
 
 /// `model_type` as transformers spells it, those that are read alike together, and who reads it.
 const FAMILIES: &[(&str, Reader)] = &[
-    ("llama", dense::llama),
-    ("mistral ministral", dense::mistral),
-    ("qwen2", dense::qwen2),
-    ("qwen3", dense::qwen3),
+    // Families of Llama's shapes under names of their own.
+    ("llama baichuan xverse aquila solar minicpm", dense::llama),
+    ("granite", dense::granite),
+    ("smollm3", dense::smollm3),
+    ("seed_oss", dense::seed_oss),
+    ("ernie4_5", dense::ernie),
+    ("mllama_text_model", dense::mllama),
+    ("mistral ministral ministral3", dense::mistral),
+    ("qwen2 qwen2_vl_text qwen2_5_vl_text", dense::qwen2),
+    ("mimo", dense::mimo),
+    ("qwen3 qwen3_vl_text hunyuan_v1_dense", dense::qwen3),
+    ("glm", dense::glm),
+    ("glm4 glm4v_text", dense::glm4),
+    ("exaone4", dense::exaone4),
     ("phi3", dense::phi3),
     ("internlm internlm2", dense::internlm),
     ("olmo2", dense::olmo2),
+    ("olmo3", dense::olmo3),
     ("cohere", dense::cohere),
+    ("cohere2", dense::cohere2),
     ("gemma", dense::gemma),
     ("gemma2", dense::gemma2),
     ("gemma3_text", dense::gemma3),
@@ -44,9 +56,11 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("falcon", elder::falcon),
     ("mpt", elder::mpt),
     ("phi", elder::phi),
+    ("starcoder2", elder::starcoder2),
     ("mixtral", moe::mixtral),
     ("qwen2_moe", moe::qwen2_moe),
-    ("qwen3_moe", moe::qwen3_moe),
+    ("qwen3_moe qwen3_vl_moe_text", moe::qwen3_moe),
+    ("olmoe", moe::olmoe),
     ("gpt_oss", moe::gpt_oss),
     ("llama4_text", moe::llama4),
     ("minimax_m2", moe::minimax_m2),
@@ -84,6 +98,12 @@ const WRAPPERS: &[(&str, &str)] = &[
     ("gemma4_unified", "gemma4_unified_text"),
     ("llama4", "llama4_text"),
     ("mistral3", "mistral"),
+    ("mllama", "mllama_text_model"),
+    ("qwen2_vl", "qwen2"),
+    ("qwen2_5_vl", "qwen2"),
+    ("qwen3_vl", "qwen3_vl_text"),
+    ("qwen3_vl_moe", "qwen3_vl_moe_text"),
+    ("glm4v", "glm4v_text"),
     ("qwen3_5", "qwen3_5_text"),
     ("qwen3_5_moe", "qwen3_5_moe_text"),
     ("kimi_k3", "kimi_linear"),
@@ -107,7 +127,7 @@ const HARMLESS: &str = "_attn_implementation_autoset _name_or_path _remove_final
      query_pre_attn_scalar reorder_and_upcast_attn resid_pdrop rms_norm_eps rotary_dim rotary_emb_base rotary_pct \
      router_aux_loss_coef router_jitter_noise routed_scaling_factor scale_attention_softmax_in_fp32 \
      scale_attn_by_inverse_layer_idx scale_attn_weights scoring_func seq_aux seq_length slow_but_exact \
-     spatial_merge_size summary_activation summary_first_dropout summary_proj_to_labels summary_type \
+     spatial_merge_size stored summary_activation summary_first_dropout summary_proj_to_labels summary_type \
      summary_use_proj swiglu_alpha swiglu_limit task_specific_params text_config tokenizer_class topk_group \
      topk_method torch_dtype transformers_version unk_token_id use_cache use_flash_attn use_logn_attn \
      use_dynamic_ntk vision_config audio_config video_token_id vision_start_token_id vision_end_token_id vocab_size";

@@ -335,3 +335,11 @@ pub(super) fn hunyuan(f: &Fields, notes: &mut Vec<String>) -> Read {
     })?;
     shape(f, notes, true, runs)
 }
+
+/// OLMoE: norms over the full width of queries and keys, experts as wide as `intermediate_size`.
+pub(super) fn olmoe(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over("clip_qkv");
+    let moe = experts(f.count("num_experts", most::EXPERTS)?, top_k(f)?, f.count("intermediate_size", most::DIM)?);
+    let attention = Attention { qk_norm: QkNorm::AllHeads, ..biased_gqa(f)? };
+    alike(f, notes, false, block(Mixer::Attention(attention), Ffn::Moe(moe)))
+}

@@ -133,6 +133,7 @@ fn one_tower(d: &Deployment, kernels: &KernelSet, tower: &Tower, seen: Seen) -> 
         source: d.model.source.clone(),
         as_of: d.model.as_of.clone(),
         notes: Vec::new(),
+        stored: None,
     };
     let on = Deployment { model: Arc::new(model), formats, kv: Dtype::Bf16, layout, senses: None, ..d.clone() };
     let pass = Pass::prepare(&on, kernels, false, None)?;
