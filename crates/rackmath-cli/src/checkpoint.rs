@@ -48,18 +48,10 @@ fn beside(folder: &Path) -> Result<Option<Stored>, Error> {
     files.retain(|path| path.extension().is_some_and(|x| x == "safetensors") && path.is_file());
     files.sort();
     let index = folder.join(INDEX);
-    let listed = if index.is_file() { Some(inputs::read(&index)?) } else { None };
-    if let Some(text) = listed {
-        let whole = Stored::of_index(&index.display().to_string(), &text)?;
-        let expected = serde_json::from_str::<Value>(&text).ok().and_then(|value| {
-            let map = value.get("weight_map")?.as_object()?.clone();
-            let mut names: Vec<String> = map.values().filter_map(Value::as_str).map(str::to_owned).collect();
-            names.sort();
-            names.dedup();
-            Some(names.len())
-        });
-        if expected != Some(files.len()) {
-            return Ok(whole);
+    if index.is_file() {
+        let (listed, over) = Stored::of_index(&index.display().to_string(), &inputs::read(&index)?)?;
+        if over != files.len() {
+            return Ok(listed);
         }
     }
     let mut all: Option<Stored> = None;
@@ -109,7 +101,7 @@ pub fn fetched(id: &str) -> Result<String, Error> {
         Error::said(format!("{id} has no config.json on {}", endpoint())).hint(hint)
     })?;
     let stored = match get(id, INDEX)? {
-        Some(index) => Stored::of_index(INDEX, &index)?,
+        Some(index) => Stored::of_index(INDEX, &index)?.0,
         None => None,
     };
     Ok(stored.map_or(config.clone(), |stored| joined(config, &stored)))

@@ -136,7 +136,7 @@ pub(crate) fn read<'a>(
     if left.others.is_empty() {
         return Ok(Reading { id: id.to_owned(), weights: asked.format, unread: left.strange });
     }
-    let words = left.others.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" and ");
+    let words = left.others.iter().map(|word| glossed(word)).collect::<Vec<_>>().join(" and ");
     let hint = format!("the nearest is {id}, which is without {words}; or give the model's config.json");
     Err(missing().hint(hint))
 }
@@ -148,6 +148,22 @@ pub fn cache(name: &str) -> Option<Dtype> {
     let owner = lower.rsplit_once('/').map_or("", |(owner, _)| owner);
     let four = lower.contains("nvfp4") && !matches!(owner, "redhatai" | "neuralmagic" | "llm-compressor");
     (four || owner == "nvidia" && lower.contains("fp8")).then_some(Dtype::Fp8)
+}
+
+/// A word of another model, with what it means where that is no size or version.
+fn glossed(word: &str) -> String {
+    let means = match word {
+        "vl" | "vlm" | "vision" | "image" | "ocr" | "multimodal" => " (reads pictures)",
+        "audio" | "asr" | "tts" | "omni" => " (hears or speaks)",
+        "embed" | "embedding" | "rerank" | "reranker" => " (returns vectors or scores, no text)",
+        "draft" | "drafter" | "eagle" | "eagle3" | "medusa" | "dflash" | "dspark" | "speculator" => {
+            " (drafts for another model)"
+        }
+        "exl2" | "exl3" | "bpw" => " (a format that is not known here)",
+        "reap" | "pruned" => " (has fewer experts)",
+        _ => "",
+    };
+    format!("\"{word}\"{means}")
 }
 
 /// A name in words.

@@ -40,7 +40,8 @@ pub struct Stored {
 #[derive(Deserialize)]
 struct Index {
     metadata: Option<IndexMetadata>,
-    weight_map: Option<BTreeMap<String, serde::de::IgnoredAny>>,
+    /// The file of each tensor.
+    weight_map: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Deserialize)]
@@ -56,15 +57,15 @@ struct Tensor {
 }
 
 impl Stored {
-    /// Reads an index; nothing where it does not say how large the tensors are.
-    pub fn of_index(file: &str, text: &str) -> Result<Option<Self>, SpecError> {
-        let index: Index = serde_json::from_str(text).map_err(|_| {
-            SpecError::file(file, "not an index of safetensors").hint("expected weight_map and metadata")
-        })?;
+    /// Reads an index: what it says, or nothing where it does not say how large the tensors are, and over how many files.
+    pub fn of_index(file: &str, text: &str) -> Result<(Option<Self>, usize), SpecError> {
+        let bad = |_| SpecError::file(file, "not an index of safetensors").hint("expected weight_map and metadata");
+        let index: Index = serde_json::from_str(text).map_err(bad)?;
         let total = index.metadata.and_then(|m| m.total_size).filter(|n| n.is_finite() && (1.0..1e15).contains(n));
-        let names = index.weight_map.unwrap_or_default();
-        let marks = names.keys().filter_map(|name| mark(name)).collect();
-        Ok(total.map(|n| Self { total_size: n as u64, dtypes: BTreeMap::new(), marks }))
+        let tensors = index.weight_map.unwrap_or_default();
+        let marks = tensors.keys().filter_map(|name| mark(name)).collect();
+        let files: BTreeSet<&String> = tensors.values().collect();
+        Ok((total.map(|n| Self { total_size: n as u64, dtypes: BTreeMap::new(), marks }), files.len()))
     }
 
     /// Reads the head of a file: the JSON behind its length.
@@ -138,9 +139,9 @@ mod tests {
     fn an_index_gives_bytes_and_the_marks_of_its_format() {
         let text = r#"{"metadata": {"total_size": 16060522496.0},
             "weight_map": {"model.layers.0.mlp.up_proj.weight": "a.safetensors", "model.layers.0.mlp.up_proj.weight_scale_inv": "a.safetensors"}}"#;
-        let stored = Stored::of_index("index", text).unwrap().unwrap();
+        let stored = Stored::of_index("index", text).unwrap().0.unwrap();
         assert_eq!((stored.total_size, stored.narrow()), (16_060_522_496, Some(Dtype::Fp8Block)));
-        assert_eq!(Stored::of_index("index", r#"{"weight_map": {}}"#).unwrap(), None);
+        assert_eq!(Stored::of_index("index", r#"{"weight_map": {}}"#).unwrap(), (None, 0));
         assert!(Stored::of_index("index", "[]").is_err());
     }
 

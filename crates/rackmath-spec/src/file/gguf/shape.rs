@@ -69,6 +69,7 @@ pub(in super::super) fn model(name: &str, carried: &Value) -> Result<Model, Spec
         source: format!("the header of {}", path(name)),
         as_of: "as given".into(),
         notes,
+        stored: None,
     })
 }
 
