@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-const CHAPTERS: [&str; 7] = [
+const CHAPTERS: [&str; 8] = [
     include_str!("words/catalogue.txt"),
     include_str!("words/evidence.txt"),
     include_str!("words/board.txt"),
@@ -24,6 +24,7 @@ const CHAPTERS: [&str; 7] = [
     include_str!("words/plan.txt"),
     include_str!("words/train.txt"),
     include_str!("words/money.txt"),
+    include_str!("words/tuning.txt"),
 ];
 
 /// Every remark that has words, with its template.

@@ -1,7 +1,7 @@
 //! Small kernels of particular designs as data: what mixes several residual streams (hyper-connections), and how many
-//! kernels an index or a compressed cache adds to a layer.
+//! kernels an index or a compressed cache adds to a layer; and those of low-rank adapters.
 //!
-//! What the equations do with it stands in the theory crate's `operator::streams` and `pass` chapters.
+//! What the equations do with it stands in the theory crate's `operator::streams`, `pass` and `adapters` chapters.
 
 use crate::SpecError;
 use crate::file::noun::{noun, share};
@@ -15,6 +15,7 @@ pub struct SmallKernels {
     pub source: String,
     pub launches: Launches,
     pub streams: StreamKernels,
+    pub adapters: AdapterKernels,
 }
 
 /// Kernels of a layer that neither multiply by weights nor attend, beyond those that every layer has.
@@ -40,6 +41,22 @@ pub struct StreamKernels {
     pub split: Split,
     /// Where neither was built: one kernel for each step of the arithmetic.
     pub unfused: Unfused,
+}
+
+/// Kernels that multiply tokens by the low-rank pairs of their adapters.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdapterKernels {
+    /// One of the two kernels, replayed, for one token.
+    pub floor: Seconds,
+    /// Share of the bandwidth they reach.
+    #[serde(deserialize_with = "share")]
+    pub memory: Fraction,
+    /// One tensor from the host to a chip, beyond its bytes.
+    pub copy: Seconds,
+    /// Share of the bandwidth at which weights of 4 bits are expanded to 16.
+    #[serde(deserialize_with = "share")]
+    pub expand: Fraction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]

@@ -61,7 +61,7 @@ pub use kernel_gemm::{GemmFormat, GemmKernel, GemmKernels, Pass, PowerRule};
 pub use kernel_moe::{
     CacheUse, MoeFit, MoeFormat, MoeFound, MoeKernel, MoeKernels, MoeMatch, MoeRows, Popularity, StandIn,
 };
-pub use kernel_small::{Launches, SmallKernels, StreamKernels};
+pub use kernel_small::{AdapterKernels, Launches, SmallKernels, StreamKernels};
 pub use layout::Layout;
 pub use model::Model;
 pub use network::{

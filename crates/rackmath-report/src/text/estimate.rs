@@ -36,6 +36,7 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
         out.paragraph("  ", format!("Bound by {}.", words(&s.binding)));
         out.gap();
     }
+    a.loras.iter().for_each(|card| super::tuning::loras(out, card));
     changes(out, &a.changes);
     out.list("assumes", &a.assumptions);
     out.list("sources", &a.sources);

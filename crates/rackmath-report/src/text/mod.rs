@@ -17,6 +17,7 @@ mod price;
 mod simulate;
 mod trace;
 mod train;
+mod tuning;
 mod validate;
 
 /// What almost every page needs.

@@ -3,6 +3,7 @@
 
 pub mod curve;
 pub mod kv;
+pub mod lora;
 mod params;
 pub mod towers;
 

@@ -195,6 +195,8 @@ pub enum Part {
     /// Weights in the host's memory: multiplied there, or on their way to the chip.
     #[strum(to_string = "weights in host memory")]
     Offloaded,
+    /// Low-rank pairs beside the products, and waiting for those that are not there.
+    Adapters,
     Host,
 }
 

@@ -3,6 +3,7 @@
 //! It is made once, when all names are resolved. What it is made of is shared, so that a menu of changes or the thousands of
 //! layouts of a plan clone it for next to nothing.
 
+use crate::adapters::Adapters;
 use crate::pass::{KernelSet, Pass, Senses};
 use crate::placement::{self, Load};
 use crate::pools::Prompts;
@@ -30,6 +31,8 @@ pub struct Deployment {
     pub senses: Option<Arc<Senses>>,
     /// What of the model lies in the host's memory; nothing when absent.
     pub split: Option<Arc<Split>>,
+    /// Low-rank adapters that passes run beside the model.
+    pub adapters: Option<Adapters>,
 }
 
 /// The measured constants of a machine's networks, where their kind is known.
@@ -68,10 +71,17 @@ impl Deployment {
             side: Bytes::ZERO,
             senses: None,
             split: None,
+            adapters: None,
             model,
             system,
             engine,
         }
+    }
+
+    /// All that a chip holds beside the model's weights.
+    pub fn beside(&self) -> Bytes {
+        let adapters = self.adapters.zip(self.model.shape());
+        self.side + adapters.map_or(Bytes::ZERO, |(a, shape)| a.held(shape, &self.layout.degrees()))
     }
 
     /// Attention groups, each with sequences of its own.
@@ -114,6 +124,7 @@ impl Deployment {
             && self.engine == other.engine
             && self.split == other.split
             && self.system.id == other.system.id
+            && self.adapters == other.adapters
     }
 
     /// What the engine costs on these chips.

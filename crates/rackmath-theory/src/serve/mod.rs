@@ -1,5 +1,6 @@
 //! What users see of passes: the steady state, requests that differ, what a trace says.
 
+pub mod adapters;
 pub mod chunk;
 pub mod deployment;
 pub mod lengths;

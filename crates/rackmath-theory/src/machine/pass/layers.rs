@@ -5,6 +5,7 @@ use super::links::add_network;
 use super::products::{Matrix, Multiplier, PlainKernel, matrices, plain_math, silicon};
 use super::replay::{Launches, Replays};
 use super::{Assumption, Cost, Limit, MixerOp, Part, Pass, Stroke, Table, stretch};
+use crate::adapters::AdapterPass;
 use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors};
 use crate::deployment::{Deployment, Untimed};
 use crate::layout::domain;
@@ -15,7 +16,7 @@ use rackmath_spec::{
     AttentionKernels, Catalog, Dtype, GemmKernels, Math, Model, MoeFormat, MoeFound, MoeKernels, MoeMatch,
     SmallKernels, SpecError,
 };
-use rackmath_units::{Bytes, Tokens};
+use rackmath_units::{Bytes, Seconds, Tokens};
 use std::sync::Arc;
 
 /// Latent attention, experts, indexes and streams have kernels of their own, which models without them need not read.
@@ -137,6 +138,7 @@ impl Pass {
             draft,
             mixers,
             joints: prep.joints(),
+            adapters: prep.adapters(),
             ideal: d.engine.ideal,
             head_every_token: d.engine.kernels.head_every_token,
             replays: Replays::of(
@@ -238,6 +240,16 @@ impl<'a> Prep<'a> {
             prep.assumed.push(Assumption::Links { kind: chip.link.kind.clone() });
         }
         Some(prep)
+    }
+
+    /// What adapters add, and how many of them are among so many sequences.
+    fn adapters(&self) -> Option<(AdapterPass, Table)> {
+        let adapters = self.d.adapters.filter(|a| !a.is_none())?;
+        let Silicon { peak, bandwidth, .. } = self.silicon;
+        let pass = adapters.pass(self.shape, &self.d.layout.degrees(), bandwidth, peak.get());
+        // A number, carried as a time.
+        let distinct = |n: f64| Cost::of(Part::Adapters, Limit::Memory, Seconds::s(adapters.distinct(n)));
+        Some((pass, Table::new(distinct)))
     }
 
     fn find_experts(&mut self) -> Option<()> {

@@ -38,6 +38,7 @@ pub use encoder::{Encoded, Senses, Spread, encoding};
 pub use joint::joined_bytes;
 pub use layers::KernelSet;
 
+use crate::adapters::AdapterPass;
 use joint::Joints;
 use mixer::MixerOp;
 use rackmath_spec::engine::Overhead;
@@ -69,6 +70,7 @@ pub struct Pass {
     draft: Table,
     mixers: Vec<(f64, MixerOp)>,
     joints: Joints,
+    adapters: Option<(AdapterPass, Table)>,
     ideal: bool,
     head_every_token: bool,
     replays: Replays,
@@ -115,6 +117,9 @@ impl Pass {
             mixer.add(work, *count, &self.overhead, &mut cost);
         }
         self.joints.add(work, &mut cost);
+        if let Some((adapters, distinct)) = &self.adapters {
+            add_adapters(adapters, distinct, work, &mut cost);
+        }
         let last = work.sequences() * work.queries() + work.prompts();
         self.head.add(if self.head_every_token { rows } else { last }, &mut cost);
         if let Some(encoder) = &self.encoder {
@@ -196,6 +201,18 @@ impl StepTimer for Pass {
             hand: o.message * sequences,
         }
     }
+}
+
+/// The pairs of the adapters that a pass meets, and loading those that are missing.
+fn add_adapters(adapters: &AdapterPass, distinct: &Table, work: &Work, cost: &mut Cost) {
+    let mut met = Cost::default();
+    distinct.add(work.sequences() + work.prompts(), &mut met);
+    let time = adapters.time(work.rows(), met.time().get(), work.prompt_tokens());
+    cost.add(Part::Adapters, Limit::Latency, time.floor);
+    cost.add(Part::Adapters, Limit::Memory, time.moved);
+    cost.add(Part::Adapters, Limit::Host, time.load);
+    cost.compute += time.compute;
+    cost.memory += time.memory;
 }
 
 /// By how much a time that is even between `mean - varies` and `mean + varies` exceeds another on average, where it does.

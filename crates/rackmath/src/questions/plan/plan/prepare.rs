@@ -262,6 +262,7 @@ pub(super) fn standings(catalog: &Catalog, ask: &Ask, r: &Request) -> Result<Vec
                         side: Bytes::ZERO,
                         senses: None,
                         split: None,
+                        adapters: None,
                     };
                     let asked = Asked::by(Some(word));
                     let mut standing = support::stand(catalog, &on, asked, version)?;
@@ -307,6 +308,7 @@ fn item(
         side: Bytes::ZERO,
         senses: None,
         split: None,
+        adapters: None,
     };
     let own = on.engine.schedule.chunk;
     let chunks: Vec<f64> = if ask.chunks.is_empty() { vec![own] } else { ask.chunks.clone() };

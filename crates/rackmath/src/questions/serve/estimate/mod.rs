@@ -4,6 +4,7 @@
 //! share the passes): means in a steady state. At a rate, and where limits are on percentiles, waiting is part of the answer:
 //! the deployment is simulated, request by request.
 
+mod adapters;
 mod changes;
 mod flags;
 mod met;
@@ -11,6 +12,7 @@ pub mod sweep;
 mod words;
 pub(crate) mod work;
 
+pub use adapters::{LoraCard, Loras};
 pub(crate) use words::{assumption, breakdown};
 
 use crate::desk::evidence::Evidence;
@@ -62,6 +64,9 @@ pub struct Request {
     pub prefix_hit: f64,
     /// Speculative decoding or multi-token prediction.
     pub speculation: Option<Speculation>,
+    /// Low-rank adapters (LoRA) served beside the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loras: Option<Loras>,
     /// Most tokens in a pass.
     #[schemars(extend("x-flag" = "max-num-batched-tokens max-num-tokens chunked-prefill-size", "x-none" = "the engine's"))]
     pub max_num_batched_tokens: Option<f64>,
@@ -145,6 +150,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     let met = if barred { met::Met::Unasked } else { case.met(&case.ask, &serving, &outcome, effort)? };
     let holds = case.holds(&serving, &outcome, &met, effort)?;
     let mut answer = words::answer(&case, &serving, &outcome, &met, holds);
+    answer.loras = if barred { None } else { adapters::card(catalog, &case, &serving, &outcome) };
     if request.changes && !barred {
         answer.changes = changes::best(catalog, &case, &serving, (&outcome, met.run()), effort)?;
     }
@@ -195,6 +201,9 @@ pub struct Answer {
     /// What lies in the host's memory, where anything does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadCard>,
+    /// What adapters hold and cost, where any are served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loras: Option<LoraCard>,
     /// Single changes that would help most, best first.
     pub changes: Vec<Change>,
     /// What the numbers assume.

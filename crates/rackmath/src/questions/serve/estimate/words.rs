@@ -93,6 +93,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
             on,
             &on.load(&case.ask.requests, outcome.steady.running.max(1.0), on.engine.schedule.chunk),
         ),
+        loras: None,
         changes: Vec::new(),
         assumptions: if barred.is_none() { assumptions(case, p, outcome, met) } else { Vec::new() },
         sources: if barred.is_none() { [r.sources(), vec![engine]].concat() } else { Vec::new() },

@@ -69,13 +69,14 @@ impl<'a> Case<'a> {
         on.layout = layout;
         let at = on.load(&requests, 1.0, on.engine.schedule.chunk);
         request.offload.apply(catalog, on, &at, &cards)?;
-        let ask = Ask {
+        let mut ask = Ask {
             on: on.clone(),
             split: split(request, on)?,
             requests,
             load: load(request)?,
             price: found.priced().then(|| found.chip_price.get()),
         };
+        super::adapters::put(catalog, request.loras.as_ref(), &mut ask)?;
         let kernels = KernelSet::of_model(catalog, &ask.on.model)?;
         let scale = Scale::of(catalog)?;
         Ok(Self { catalog, request, found, chosen, uncovered, kernels, scale, standing, ask })
