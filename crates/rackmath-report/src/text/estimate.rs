@@ -29,6 +29,7 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
             let (share, tokens) = (percent(s.prompt_share), three(s.prompt_tokens));
             out.field("prompts", format!("{share} of passes carry {tokens} tokens"));
         }
+        a.loras.iter().for_each(|card| super::tuning::loras(out, card));
         out.gap();
         breakdown(out, &s.step);
         out.gap();
@@ -36,7 +37,9 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
         out.paragraph("  ", format!("Bound by {}.", words(&s.binding)));
         out.gap();
     }
-    a.loras.iter().for_each(|card| super::tuning::loras(out, card));
+    if a.served.is_none() {
+        a.loras.iter().for_each(|card| super::tuning::loras(out, card));
+    }
     changes(out, &a.changes);
     out.list("assumes", &a.assumptions);
     out.list("sources", &a.sources);

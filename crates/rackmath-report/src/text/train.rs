@@ -38,6 +38,10 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
     out.field("MFU", format!("{} ({rate} per chip, causal scores; others: rackmath mfu)", percent(a.mfu)));
     let fits = if a.fits { "fits" } else { "does not fit" };
     out.field("memory", format!("{fullest} of {capacity} on the fullest chip: {fits}"));
+    if let Some(tuned) = &a.tuned {
+        super::tuning::tuned(out, tuned);
+        out.gap();
+    }
     if let Some(p) = &a.published {
         published(out, p);
     }

@@ -21,6 +21,7 @@
 use super::Cut;
 use super::machine::{Machine, Triple};
 use super::work::Work;
+use super::tuning::NARROW;
 use crate::network::Collective;
 use rackmath_spec::training::{AttentionPath, HostLaunch};
 
@@ -75,6 +76,12 @@ pub fn layer(machine: &Machine<'_>, work: &Work, cut: &Cut) -> LayerTime {
         let t = machine.product(*product);
         sum.forward += t.forward;
         sum.input += t.input;
+        sum.weight += if work.frozen { 0.0 } else { t.weight };
+    }
+    for product in &work.adapters {
+        let t = machine.product(*product);
+        sum.forward += t.forward;
+        sum.input += t.input;
         sum.weight += t.weight;
     }
     let (a_f, a_b) = attention(machine, work);
@@ -82,9 +89,12 @@ pub fn layer(machine: &Machine<'_>, work: &Work, cut: &Cut) -> LayerTime {
     let states = work.state_bytes;
     let e_f = work.residual_bytes + work.inner_bytes + STATE_PASSES.0 * states;
     let e_b = work.residual_bytes * BACKWARD_BYTES.0 + work.inner_bytes * BACKWARD_BYTES.1 + STATE_PASSES.1 * states;
-    let e_f = (traffic.elementwise * e_f + cast_f) / w;
+    // Weights of 4 bits are read and written wide before their products.
+    let expand = work.narrow * (NARROW + 2.0) / (machine.expand * w);
+    let e_f = (traffic.elementwise * e_f + cast_f) / w + expand;
     let e_b =
-        (traffic.elementwise * e_b + cast_b) / w + traffic.accumulate_bytes * (work.params + work.expert_params) / w;
+        (traffic.elementwise * e_b + cast_b) / w + traffic.accumulate_bytes * (work.trained + work.trained_experts) / w;
+    let e_b = e_b + expand;
     let reduce = machine.collective(Collective::AllReduce, work.reduced_bytes, cut.tp, 1);
     let tensor = network.tensor_exposed * work.reductions * reduce;
     let all_to_all = machine.exchange(work.exchanged_bytes, work.copies, cut.ep, cut.tp);

@@ -35,6 +35,8 @@ pub struct Machine<'a> {
     out: ByteRate,
     /// To the host's memory, one direction; nothing where it is not known.
     pub host: Option<ByteRate>,
+    /// Share of the bandwidth at which weights of 4 bits are expanded.
+    pub expand: f64,
 }
 
 /// What multiplies matrices: kernels that were measured on its kind of chip, or the roofline where none were.
@@ -108,6 +110,7 @@ impl<'a> Machine<'a> {
             domain: system.levels.first().map_or(chip.link.domain.value, |l| l.chips).max(1),
             up,
             host: chip.link.host.as_ref().map(|r| r.value),
+            expand: 1.0,
             out: stack.network.scale_out_rate.or(level).or(usual).unwrap_or(stack.network.unlinked_out),
         })
     }

@@ -27,6 +27,7 @@
 //! the others as their authors state them (see [`crate::pipeline`] for the exact ones).
 
 use super::step::{Prepared, Stage};
+use super::tuning::NARROW;
 use super::{Cut, Recompute, Sharding, offload};
 use crate::pipeline::Schedule;
 use rackmath_spec::training::MemoryRecipe;
@@ -76,9 +77,11 @@ pub fn stage_memory(
     let copies = (cut.dp * cut.cp) as f64;
     let experts = cut.expert_copies().max(1.0);
     let (n, e) = (stage.params, stage.expert_params);
-    let divided = |from: Sharding, bytes: f64| {
+    let over = |from: Sharding, bytes: f64, (n, e): (f64, f64)| {
         if cut.sharding >= from { bytes * (n / copies + e / experts) } else { bytes * (n + e) }
     };
+    let trained = (stage.trained, stage.trained_experts);
+    let divided = |from: Sharding, bytes: f64| over(from, bytes, trained);
     let gathered = if cut.sharding == Sharding::Zero3 { 2.0 * stage.largest_layer * recipe.weight_bytes } else { 0.0 };
     let held = in_flight(cut, stage.index, micro_batches);
     let one = offload::kept(stage, cut.recompute);
@@ -97,14 +100,21 @@ pub fn stage_memory(
     let ends = if cut.schedule == Schedule::DualPipe && cut.pp > 1 { 2.0 } else { 1.0 };
     let states = if cut.sharding == Sharding::None { ends } else { 1.0 };
     let activation_bytes = offload::activations_left(cut, activations, one, stage);
-    let weight_bytes = ends * divided(Sharding::Zero3, recipe.weight_bytes) + gathered;
+    // What is stored in 4 bits is divided like the rest; adapters stand beside the weights, one matrix is there expanded.
+    let less = stage.narrow / (n + e).max(1.0) * (1.0 - NARROW / recipe.weight_bytes);
+    let beside = if cut.tuning.is_full() { 0.0 } else { divided(Sharding::Zero3, recipe.weight_bytes) };
+    let weights = ends * over(Sharding::Zero3, recipe.weight_bytes, (n, e)) * (1.0 - less);
+    let weight_bytes = weights + beside + gathered + 2.0 * stage.largest_matrix;
     // Those of the chunk that micro-batches are going through are whole.
-    let whole = if cut.sharding == Sharding::Zero2 && cut.holds_chunk() { (n + e) / cut.chunks() as f64 } else { 0.0 };
+    let chunk = (trained.0 + trained.1) / cut.chunks() as f64;
+    let whole = if cut.sharding == Sharding::Zero2 && cut.holds_chunk() { chunk } else { 0.0 };
     let gradient_bytes = ends * divided(Sharding::Zero2, recipe.gradient_bytes) + whole * recipe.gradient_bytes;
     let states = states * divided(Sharding::Zero1, recipe.optimizer_bytes);
     let optimizer_bytes = if cut.offload.optimizer() { 0.0 } else { states };
     let logit_bytes = if stage.is_last { prepared.logits * recipe.logit_bytes } else { 0.0 };
-    let (buffers, reserve) = (stage.largest_table * recipe.vocabulary_bytes, recipe.reserve.get());
+    // Buffers through which gradients of a table pass are there where it has any.
+    let table = if cut.tuning.is_full() { stage.largest_table } else { 0.0 };
+    let (buffers, reserve) = (table * recipe.vocabulary_bytes, recipe.reserve.get());
     let allocated = weight_bytes + gradient_bytes + optimizer_bytes + activation_bytes + logit_bytes + buffers;
     let (other_bytes, total_bytes) = (buffers + reserve, allocated + reserve);
     StageMemory {

@@ -13,7 +13,8 @@
 //!
 //! [`work`] says what a block multiplies, moves and keeps; [`machine`] how fast the chip and its links do that; [`layer`]
 //! the time of a layer; [`memory`] what a stage holds; [`step`] the whole step; [`search`] the best of all layouts;
-//! [`mfu`] the conventions by which people count FLOP; [`offload`] what may wait in the host's memory.
+//! [`mfu`] the conventions by which people count FLOP; [`offload`] what may wait in the host's memory; [`tuning`] what of the
+//! model is trained; [`peaks`] memory outside the steady step.
 //!
 //! Assumes: every stage of a pipeline runs the same micro-batches; experts are evenly loaded.
 //! Ignores: failures, data loading, stragglers. Source: Narayanan 2021 (arXiv 2104.04473), Korthikanti 2022 (arXiv
@@ -28,10 +29,12 @@ pub mod machine;
 pub mod memory;
 pub mod mfu;
 pub mod offload;
+pub mod peaks;
 pub mod reversible;
 pub mod scaling;
 pub mod search;
 pub mod step;
+pub mod tuning;
 pub mod work;
 
 #[cfg(test)]
@@ -40,6 +43,7 @@ mod mfu_tests;
 mod tests;
 
 pub use offload::Offload;
+pub use tuning::Tuning;
 
 use crate::pipeline::Schedule;
 use rackmath_spec::TrainingFormat;
@@ -119,6 +123,7 @@ pub struct Cut {
     pub sharding: Sharding,
     pub recompute: Recompute,
     pub offload: Offload,
+    pub tuning: Tuning,
 }
 
 impl Default for Cut {
@@ -131,6 +136,7 @@ impl Default for Cut {
             sharding: Sharding::Zero1,
             recompute: Recompute::None,
             offload: Offload::None,
+            tuning: Tuning::Full,
         }
     }
 }
@@ -193,6 +199,9 @@ impl fmt::Display for Cut {
         }
         if self.tp > 1 && !self.sequence_parallel {
             words.push("no sequence parallel".into());
+        }
+        if let Tuning::Adapters { rank, narrow, .. } = self.tuning {
+            words.push(format!("{} rank {rank}", if narrow { "QLoRA" } else { "LoRA" }));
         }
         match self.offload {
             Offload::None => {}

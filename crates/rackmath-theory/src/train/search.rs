@@ -22,7 +22,7 @@
 use super::machine::Machine;
 use super::memory::stage_memory;
 use super::step::{Prepared, Row, Stage, StepTime, step};
-use super::{Cut, Job, Offload, Recompute, Sharding, Spread, legal};
+use super::{Cut, Job, Offload, Recompute, Sharding, Spread, Tuning, legal};
 use crate::layout::check_shape;
 use crate::pipeline::Schedule;
 use rackmath_spec::layout::Degrees;
@@ -60,6 +60,8 @@ pub struct Space {
     /// Whether tensor-parallel groups cut norms along the sequence: never slower, and less memory.
     pub sequence_parallel: bool,
     pub capacity: f64,
+    /// What is trained.
+    pub tuning: Tuning,
 }
 
 /// A configuration, timed and weighed.
@@ -136,6 +138,7 @@ impl Space {
             spread: vec![Spread::Even, Spread::EndsLighter],
             sequence_parallel: true,
             capacity,
+            tuning: Tuning::Full,
         }
     }
 
@@ -193,7 +196,8 @@ impl<'a> Searcher<'a> {
                         for (micro_batch, copies) in &even {
                             let sequence_parallel = tp > 1 && space.sequence_parallel;
                             let degrees = Degrees { tp, cp, ep, etp, sequence_parallel, ..Degrees::default() };
-                            let base = Cut { degrees, micro_batch: *micro_batch, ..Cut::default() };
+                            let tuning = space.tuning;
+                            let base = Cut { degrees, micro_batch: *micro_batch, tuning, ..Cut::default() };
                             let prepared = Prepared::new(machine, job, &base);
                             let (fastest, all) = prepared.passes();
                             tables.push(Table { base, prepared, fastest, all, copies: copies.clone() });

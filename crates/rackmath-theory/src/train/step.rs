@@ -55,6 +55,8 @@ pub struct Prepared {
     embedding: f64,
     head_params: f64,
     tied: bool,
+    /// Whether embedding and head are trained.
+    full: bool,
     /// Logits of a micro-batch on a chip.
     pub logits: f64,
 }
@@ -69,6 +71,12 @@ pub struct Stage {
     pub head: f64,
     pub params: f64,
     pub expert_params: f64,
+    /// Of these, or beside them, what is trained.
+    pub trained: f64,
+    pub trained_experts: f64,
+    /// Of these, what is stored in 4 bits, and the largest matrix of it.
+    pub narrow: f64,
+    pub largest_matrix: f64,
     /// Parameters of embedding and head on a chip.
     pub vocabulary: f64,
     /// Of these, the larger of the two.
@@ -147,14 +155,16 @@ impl Prepared {
         let logits = t * columns;
         let product = machine.wide_product(Multiply { rows: t, columns, depth: h, matrices: 1.0 });
         let moved = stack.traffic.logit_bytes * logits / machine.bandwidth();
+        let full = cut.tuning.is_full();
         Self {
             pieces: pieces.collect(),
             layers: shape.n_layers(),
-            head: product.forward + product.input + product.weight + moved + stack.host.head.get(),
+            head: product.forward + product.input + if full { product.weight } else { 0.0 } + moved + stack.host.head.get(),
             hop_bytes: 2.0 * t * h / tp,
             embedding: (shape.vocab as f64 / tp + shape.positions as f64) * h,
             head_params: columns * h,
             tied: shape.tied,
+            full,
             logits,
         }
     }
@@ -209,6 +219,7 @@ impl Prepared {
             }
         }
         stage.params += stage.vocabulary;
+        stage.trained += if self.full { stage.vocabulary } else { 0.0 };
     }
 }
 
@@ -219,6 +230,10 @@ impl Stage {
         self.time.add(&piece.time, k);
         self.params += k * work.params;
         self.expert_params += k * work.expert_params;
+        self.trained += k * work.trained;
+        self.trained_experts += k * work.trained_experts;
+        self.narrow += k * work.narrow;
+        self.largest_matrix = self.largest_matrix.max(work.largest_matrix);
         self.largest_layer = self.largest_layer.max(work.params + work.expert_params);
         self.kept.add(&work.kept, k);
         if work.kept.all > self.largest.all {
@@ -246,9 +261,9 @@ pub struct Row {
     longest: f64,
     again: f64,
     sum: f64,
-    /// The stage with most parameters.
-    params: f64,
-    expert_params: f64,
+    /// What is trained of the stage with most parameters.
+    trained: f64,
+    trained_experts: f64,
 }
 
 impl Row {
@@ -264,7 +279,8 @@ impl Row {
         let sum = stages.iter().map(|s| s.micro_batch(recompute).0).sum();
         let heaviest =
             stages.iter().max_by(|a, b| (a.params + a.expert_params).total_cmp(&(b.params + b.expert_params)))?;
-        Some(Self { slowest, longest, again, sum, params: heaviest.params, expert_params: heaviest.expert_params })
+        let Stage { trained, trained_experts, .. } = *heaviest;
+        Some(Self { slowest, longest, again, sum, trained, trained_experts })
     }
 }
 
@@ -286,9 +302,9 @@ pub fn step(machine: &Machine<'_>, prepared: &Prepared, row: &Row, cut: &Cut, mi
     let exposed = shows(reduce + back) + (reductions - 1.0) * shows(reduce);
     let copies = (cut.dp * cut.cp) as f64;
     let updated = if cut.sharding >= Sharding::Zero1 {
-        row.params / copies + row.expert_params / cut.expert_copies().max(1.0)
+        row.trained / copies + row.trained_experts / cut.expert_copies().max(1.0)
     } else {
-        row.params + row.expert_params
+        row.trained + row.trained_experts
     };
     let update = stack.traffic.optimizer_bytes * updated / machine.bandwidth();
     let states = offload::optimizer_time(machine, cut, updated, update);
@@ -350,21 +366,27 @@ fn gathering(machine: &Machine<'_>, row: &Row, cut: &Cut) -> f64 {
         return 0.0;
     }
     let (w, g) = (machine.stack.memory.weight_bytes, machine.stack.network.gradient_bytes);
-    let moved = |params: f64, n: u64, stride: u64| {
+    let moved = |params: f64, trained: f64, n: u64, stride: u64| {
         let gather = machine.collective(Collective::AllGather, w * params, n, stride);
-        (gather, machine.collective(Collective::ReduceScatter, g * params, n, stride))
+        (gather, machine.collective(Collective::ReduceScatter, g * trained, n, stride))
     };
     let (copies, expert_copies) = (cut.dp * cut.cp, cut.expert_copies() as u64);
     let stage = &row.slowest;
     // Layers of a stage differ little; the mean layer stands for all.
     let layers = stage.layers.max(1) as f64;
-    let dense = moved((stage.params - stage.vocabulary) / layers, copies, cut.tp);
-    let experts = moved(stage.expert_params / layers, expert_copies, cut.ep * cut.etp);
+    // Weights of 4 bits travel so.
+    let all = (stage.params + stage.expert_params - stage.vocabulary).max(1.0);
+    let width = 1.0 - stage.narrow / all * (1.0 - super::tuning::NARROW / w);
+    let table = if cut.tuning.is_full() { stage.vocabulary } else { 0.0 };
+    let (inside, trained) = ((stage.params - stage.vocabulary) * width, stage.trained - table);
+    let dense = moved(inside / layers, trained / layers, copies, cut.tp);
+    let experts = stage.expert_params * width / layers;
+    let experts = moved(experts, stage.trained_experts / layers, expert_copies, cut.ep * cut.etp);
     let (gather, scatter) = (dense.0 + experts.0, dense.1 + experts.1);
     let (f, b) = (stage.time.forward / layers, stage.time.backward / layers + row.again / layers);
     let longer = rounded(f, gather) + rounded(b, gather + scatter) - f - b;
     // Embedding and head are gathered at the ends of the pass, where nothing hides them.
-    let (gather, scatter) = moved(stage.vocabulary, copies, cut.tp);
+    let (gather, scatter) = moved(stage.vocabulary, table, copies, cut.tp);
     longer * layers + (gather + scatter) * (1.0 - machine.stack.network.data_overlap)
 }
 
@@ -390,6 +412,7 @@ fn reduction(machine: &Machine<'_>, row: &Row, cut: &Cut) -> (f64, f64) {
             (scatter, machine.collective(Collective::AllGather, w * params, n, stride))
         }
     };
-    let (dense, experts) = (over(row.params, n, stride), over(row.expert_params, copies, cut.ep * cut.etp));
+    let dense = over(row.trained, n, stride);
+    let experts = over(row.trained_experts, copies, cut.ep * cut.etp);
     (dense.0 + experts.0, dense.1 + experts.1)
 }

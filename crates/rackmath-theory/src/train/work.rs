@@ -33,6 +33,7 @@
 //! Ignores: that some norms write narrow values at once; the indexers of sparse attention.
 
 use super::Cut;
+use super::tuning::tune;
 use crate::count::{self, Cut as TensorCut, Part, Tensor, Use};
 use rackmath_spec::model::{Block, Ffn, Linear, Mixer, Norm, Shape, Span};
 
@@ -81,6 +82,18 @@ pub struct Work {
     pub light_bytes: f64,
     pub routes: bool,
     pub attends: bool,
+    /// Whether weights need no gradients of their own.
+    pub frozen: bool,
+    /// Parameters on this chip that are trained, outside the routed experts and in them.
+    pub trained: f64,
+    pub trained_experts: f64,
+    /// Products of adapters.
+    pub adapters: Vec<Multiply>,
+    /// Weights stored in 4 bits, and the largest matrix of them.
+    pub narrow: f64,
+    pub largest_matrix: f64,
+    /// Bytes kept of the input of the network's last product.
+    pub(super) inner_kept: f64,
 }
 
 /// Bytes kept for the backward pass of a micro-batch.
@@ -206,6 +219,8 @@ pub fn block(shape: &Shape, block: &Block, slice: &Slice<'_>) -> Work {
     // A norm reads and writes 16 bits.
     work.light_bytes = t * h * 4.0 * parts / slice.whole() + ffn.functions;
     work.kept.input = 2.0 * t * h / slice.whole();
+    work.inner_kept = ffn.spared;
+    tune(shape, block, slice, routed, &mut work);
     work
 }
 

@@ -6,10 +6,12 @@
 mod asked;
 mod changes;
 mod run;
+mod tuned;
 
 use crate::desk::prelude::*;
 use crate::setting::machine as machine_named;
 pub use run::{LossCard, RunCard};
+pub use tuned::{Optimizer, PeakCard, TunedCard};
 
 use asked::{Asked, fields};
 use changes::{MOST_CHIPS, Tried};
@@ -21,6 +23,7 @@ use rackmath_theory::train::memory::stage_memory;
 use rackmath_theory::train::mfu::{Convention, flop_per_token};
 use rackmath_theory::train::search::{Candidate, Found, Searcher};
 use rackmath_theory::train::step::{Part, Prepared, Row, StepTime, step};
+use rackmath_theory::count::lora::Targets;
 use rackmath_theory::train::{Job, Offload, Recompute, Sharding};
 use serde_json::{Map, Value};
 use strum::VariantArray as _;
@@ -89,6 +92,27 @@ pub struct Request {
     /// What waits in the host's memory.
     #[schemars(extend("x-also" = ["off", "all"], "x-none" = "nothing"))]
     pub offload: Option<Offload>,
+    /// Trains low-rank adapters (LoRA) of this rank beside frozen weights, instead of all weights.
+    #[schemars(extend("x-flag" = "lora lora-rank lora-r"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora: Option<u64>,
+    /// The same with the frozen weights in 4 bits (QLoRA: nf4, scales quantised again).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub qlora: bool,
+    /// Beside which matrices adapters stand.
+    #[schemars(extend("x-also" = ["all-linear", "attn", "ffn"], "x-none" = "all"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora_targets: Option<Targets>,
+    /// What the optimizer keeps; paged optimizers are `--offload optimizer`.
+    #[schemars(extend("x-flag" = "optimizer optim", "x-also" = ["adam", "adam-bf16", "adam-8bit"], "x-none" = "as the program does"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<Optimizer>,
+    /// Shows memory while loading, at the first update and at a checkpoint as well.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub peaks: bool,
+    /// Mean tokens of a sequence that is padded, not packed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_tokens: Option<f64>,
     /// Whether tensor-parallel groups cut norms along the sequence; yes unless given.
     pub sequence_parallel: Option<bool>,
     /// Whether embedding and head take the place of a layer on the first and the last stage.
@@ -157,6 +181,9 @@ pub struct Answer {
     pub fits: bool,
     /// What is to be said of what does not fit.
     pub verdict: Option<Remark>,
+    /// Fine-tuning: what is trained and memory at its peaks, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tuned: Option<TunedCard>,
     /// Changes that make it fit, each computed; the first is the one to try first.
     pub changes: Vec<ChangeCard>,
     /// Memory of a chip.
@@ -267,12 +294,19 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let Effort { cancel, .. } = effort.into();
     let r = request;
     let asked = Asked::new(catalog, r)?;
-    let setup = resolve(catalog, &asked)?;
+    let mut setup = resolve(catalog, &asked, tuned::wanted(r))?;
+    if let Some(optimizer) = r.optimizer {
+        optimizer.apply(&mut Arc::make_mut(&mut setup.stack).memory);
+    }
+    let setup = setup;
     let (system, chip) = (&setup.system, &setup.system.chip);
     let shape = layered(&setup.model, &asked.model)?;
     let format = asked.format_on(chip);
     let machine = Machine::new(system, &setup.stack, &setup.kernels, &setup.network, format);
     let mut machine = machine.ok_or_else(|| no_peak(chip, &chip.name, format))?;
+    if r.qlora {
+        machine.expand = catalog.small_kernels()?.adapters.expand.get();
+    }
     if let Some(rate) = r.host_gb_per_s {
         machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
     }
@@ -297,6 +331,8 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let time = step(&machine, &prepared, &row, &cut, m);
     let (chips, tokens) = (cut.chips() as f64, (global_batch * sequence) as f64);
     let flop = flop_per_token(shape, sequence, Convention::Causal, Recompute::None) * tokens;
+    // Frozen weights need no gradients of their own: two products of three.
+    let flop = if cut.tuning.is_full() { flop } else { flop * 2.0 / 3.0 };
     let rate = flop / (time.total * chips);
     let mfu = rate / machine.peak();
     let held = stages.iter().map(|s| stage_memory(&prepared, &setup.stack.memory, s, &cut, m));
@@ -315,6 +351,16 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         None => tried.for_layout(cut)?,
     };
     let verdict = (!fits).then(|| verdict(search.is_some(), system.n_chips, &changes));
+    let ran = tuned::Run {
+        machine: &machine,
+        job: &job,
+        cut,
+        prepared: &prepared,
+        stages: &stages,
+        tokens_per_s: tokens / time.total,
+        step_s: time.total,
+    };
+    let tuned = tuned::card(r, &setup.model, &ran)?;
     let days_of_work = days;
     let published = asked.run.as_ref().map(|run| published(run, days_of_work, chips));
     let evidence = match setup.stack.fit {
@@ -344,6 +390,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         flop_per_s_per_chip: rate,
         fits,
         verdict,
+        tuned,
         changes,
         capacity_bytes: capacity,
         stages,
@@ -358,7 +405,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     })
 }
 
-fn resolve(catalog: &Catalog, asked: &Asked) -> Result<Setup, Error> {
+fn resolve(catalog: &Catalog, asked: &Asked, tuned: bool) -> Result<Setup, Error> {
     let model = catalog.model(&asked.model)?;
     let mut system = catalog.system(machine_named(&asked.on)?.0)?;
     if let Some(chips) = asked.chips {
@@ -369,6 +416,8 @@ fn resolve(catalog: &Catalog, asked: &Asked) -> Result<Setup, Error> {
     let usual = match system.chip.vendor.as_str() {
         _ if system.chip.link.kind == "ici" => "maxtext",
         "AMD" => "primus",
+        // People tune models with PyTorch's own means rather than with Megatron.
+        _ if tuned => "torchtitan",
         _ => "megatron-core",
     };
     let stack = catalog.training_stack(asked.stack.as_deref().unwrap_or(usual))?;

@@ -7,7 +7,7 @@ use rackmath_spec::{Chip, TrainingFormat, TrainingRun, word};
 use rackmath_theory::pipeline::Schedule;
 use rackmath_theory::train::machine::Machine;
 use rackmath_theory::train::search::Space;
-use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding, Spread, legal};
+use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding, Spread, Tuning, legal};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -51,6 +51,7 @@ pub(super) struct Fixed {
     offload: Option<Offload>,
     sequence_parallel: Option<bool>,
     spread: Option<Spread>,
+    tuning: Tuning,
 }
 
 impl Asked {
@@ -129,7 +130,8 @@ impl Fixed {
         let schedule = r.schedule.as_deref().map(|name| word("pipeline schedule", name)).transpose()?;
         let spread = r.lighter_ends.map(|lighter| if lighter { Spread::EndsLighter } else { Spread::Even });
         let degrees = Self { tp, cp, pp, dp, virtual_stages, ep, etp, ..Self::default() };
-        Ok(Self { micro_batch, schedule, sharding, recompute, offload, sequence_parallel, spread, ..degrees })
+        let tuning = super::tuned::tuning(r)?;
+        Ok(Self { micro_batch, schedule, sharding, recompute, offload, sequence_parallel, spread, tuning, ..degrees })
     }
 
     fn published(l: &RunLayout) -> Result<Self, Error> {
@@ -172,6 +174,7 @@ impl Fixed {
             offload: self.offload.or(other.offload),
             sequence_parallel: self.sequence_parallel.or(other.sequence_parallel),
             spread: self.spread.or(other.spread),
+            tuning: self.tuning,
         }
     }
 
@@ -207,6 +210,7 @@ impl Fixed {
             sharding: self.sharding.unwrap_or(usual.sharding),
             recompute: self.recompute.unwrap_or(usual.recompute),
             offload: self.offload.unwrap_or(usual.offload),
+            tuning: self.tuning,
         };
         legal::check(job, &cut).map_err(|e| Error::value(e.degree, e.given, e.expected))?;
         Ok(cut)
@@ -235,6 +239,7 @@ impl Fixed {
         space.offload = self.offload.map_or(space.offload, |one| vec![one]);
         space.spread = self.spread.map_or(space.spread, |one| vec![one]);
         space.sequence_parallel = self.sequence_parallel.unwrap_or(true);
+        space.tuning = self.tuning;
         space
     }
 

@@ -1,0 +1,69 @@
+//! The fullest a chip and its host get outside the steady step: while loading, at the first update, at a checkpoint.
+//!
+//! | moment | chip | host, each process |
+//! |---|---|---|
+//! | loaded whole, then divided | w N | w N |
+//! | loaded layer by layer | w N / d + 4 L | - |
+//! | first update | w N / d_w + g N_t / d_g + o N_t / d_o + 4 N_t / d_o | - |
+//! | checkpoint gathered on rank 0 | steady weights and states + w N | (w + o) N |
+//! | checkpoint in shards | steady weights and states | (w N + o N_t) / d |
+//!
+//! N is what a chip would hold of the model undivided by copies (after tensor and pipeline parallelism), N_t of it trained, L
+//! its largest layer or table in 32 bits, w, g, o bytes as in [`super::memory`]. Optimizer states are made at the first update,
+//! and the update works on lists of tensors at once, which takes as much as the trained parameters in 32 bits once more
+//! (PyTorch documentation of `torch.optim.AdamW`, `foreach`, read 2026-11). A full state dict is gathered on every rank and kept
+//! by the first (PyTorch FSDP documentation, `FULL_STATE_DICT`); that loading whole is what runs out of memory: pytorch/pytorch
+//! issue 152263. Ignores: fragmentation; buffers of the file system.
+
+use super::memory::StageMemory;
+use super::step::Stage;
+use super::tuning::{NARROW, Tuning};
+use super::{Cut, Sharding};
+use rackmath_spec::training::MemoryRecipe;
+
+/// When memory may be fullest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    LoadedWhole,
+    LoadedByLayer,
+    FirstUpdate,
+    Steady,
+    GatheredCheckpoint,
+    ShardedCheckpoint,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Peak {
+    pub moment: Moment,
+    pub chip: f64,
+    /// Of one process; nothing where the host holds nothing to speak of.
+    pub host: f64,
+}
+
+/// Bytes in 32 bits.
+const FULL: f64 = 4.0;
+
+pub fn peaks(stage: &Stage, steady: &StageMemory, cut: &Cut, recipe: &MemoryRecipe) -> [Peak; 6] {
+    let copies = if cut.sharding >= Sharding::Zero1 { (cut.dp * cut.cp) as f64 } else { 1.0 };
+    let (n, trained) = (stage.params + stage.expert_params, stage.trained + stage.trained_experts);
+    // A model read to be stored in 4 bits is narrowed tensor by tensor on its way.
+    let width = if cut.tuning.narrow() { NARROW * stage.narrow + 2.0 * (n - stage.narrow) } else { recipe.weight_bytes * n };
+    let reserve = steady.total_bytes - steady.allocated;
+    let divided = if cut.sharding == Sharding::Zero3 { copies } else { 1.0 };
+    let layer = FULL * stage.largest_layer.max(stage.largest_table);
+    let held = steady.weight_bytes + steady.optimizer_bytes;
+    let adapters = matches!(cut.tuning, Tuning::Adapters { .. });
+    // Of a frozen model only the adapters are saved.
+    let saved = if adapters { trained } else { n };
+    let (weights, states) = (recipe.weight_bytes * saved, recipe.optimizer_bytes * trained);
+    let update = held + steady.gradient_bytes + FULL * trained / copies;
+    let at = |moment, chip: f64, host: f64| Peak { moment, chip: chip + reserve, host };
+    [
+        at(Moment::LoadedWhole, width, width),
+        at(Moment::LoadedByLayer, width / divided + layer, 0.0),
+        at(Moment::FirstUpdate, update, 0.0),
+        Peak { moment: Moment::Steady, chip: steady.total_bytes, host: 0.0 },
+        at(Moment::GatheredCheckpoint, held + if copies > 1.0 { weights } else { 0.0 }, weights + states),
+        at(Moment::ShardedCheckpoint, held, (weights + states) / copies),
+    ]
+}

@@ -1,0 +1,261 @@
+//! Fine-tuning: what is trained, what the optimizer keeps, memory at its peaks, and the largest micro-batch.
+
+use super::changes::weigh;
+use super::{Request, StageCard};
+use crate::desk::prelude::*;
+use rackmath_spec::training::MemoryRecipe;
+use rackmath_theory::count::count;
+use rackmath_theory::count::lora;
+use rackmath_theory::train::machine::Machine;
+use rackmath_theory::train::peaks::{Moment, peaks};
+use rackmath_theory::train::step::Prepared;
+use rackmath_theory::train::{Cut, Job, Tuning};
+use strum::{Display, VariantArray};
+
+/// Rank of adapters unless given: PEFT's examples and vLLM's default for serving.
+const RANK: u64 = 16;
+
+/// What an optimizer keeps for each trained parameter.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, VariantArray, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Optimizer {
+    /// As the program does: with most, a copy of the weights and both moments in 32 bits.
+    #[serde(alias = "adam")]
+    Adamw,
+    /// Weights, gradients and both moments in 16 bits, no copy.
+    #[serde(alias = "adam-bf16")]
+    AdamwBf16,
+    /// Both moments in 8 bits, gradients in 16, no copy.
+    #[serde(rename = "adamw-8bit", alias = "adam-8bit", alias = "adamw_8bit")]
+    #[strum(serialize = "adamw-8bit")]
+    Adamw8bit,
+    /// Gradients in 16 bits alone.
+    Sgd,
+}
+
+impl Optimizer {
+    /// Bytes of gradients and of states for each parameter.
+    pub(super) fn apply(self, recipe: &mut MemoryRecipe) {
+        let (gradient, states) = match self {
+            Self::Adamw => return,
+            Self::AdamwBf16 => (2.0, 4.0),
+            Self::Adamw8bit => (2.0, 2.0),
+            Self::Sgd => (2.0, 0.0),
+        };
+        (recipe.gradient_bytes, recipe.optimizer_bytes) = (gradient, states);
+    }
+}
+
+/// A fine-tuning run: what is trained and what memory it takes when.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TunedCard {
+    /// In a sentence.
+    pub says: Remark,
+    /// Parameters that are trained.
+    pub trained_params: f64,
+    /// As a share of the model's.
+    pub trained_share: f64,
+    /// Adapters as they are saved, in 16 bits.
+    pub adapter_bytes: Option<f64>,
+    /// Memory of the fullest chip with all weights trained in the same layout.
+    pub full_memory_bytes: Option<f64>,
+    /// Seconds of its step.
+    pub full_step_s: Option<f64>,
+    /// The largest micro-batch that fits, all else as it is.
+    pub largest_micro_batch: Option<u64>,
+    /// Memory at moments outside the steady step, and in it.
+    pub peaks: Vec<PeakCard>,
+    /// Tokens per second that are not padding, where sequences are shorter than they may be and not packed.
+    pub useful_tokens_per_s: Option<f64>,
+}
+
+/// The fullest chip at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PeakCard {
+    /// When.
+    pub when: Remark,
+    /// Memory of the fullest chip.
+    pub chip_bytes: f64,
+    /// Memory of the host, for each process.
+    pub host_bytes: f64,
+    /// Whether the chip holds it.
+    pub fits: bool,
+}
+
+/// What is trained, from the flags.
+pub(super) fn tuning(r: &Request) -> Result<Tuning, Error> {
+    let targets = r.lora_targets;
+    if r.lora.is_none() && !r.qlora {
+        let none = targets.is_none();
+        refuse_if(!none, "lora_targets", targets.unwrap_or_default(), "{lora} or {qlora} as well")?;
+        return Ok(Tuning::Full);
+    }
+    let rank = r.lora.unwrap_or(RANK);
+    let expected = "1 to 65536; without {lora} and {qlora} every weight is trained";
+    refuse_if(!(1..=65_536).contains(&rank), "lora", rank, expected)?;
+    Ok(Tuning::Adapters { rank, targets: targets.unwrap_or_default(), narrow: r.qlora })
+}
+
+/// Whether the answer has a card of it.
+pub(super) fn wanted(r: &Request) -> bool {
+    r.peaks || r.lora.is_some() || r.qlora || r.optimizer.is_some() || r.mean_tokens.is_some()
+}
+
+pub(super) struct Run<'a> {
+    pub machine: &'a Machine<'a>,
+    pub job: &'a Job<'a>,
+    pub cut: Cut,
+    pub prepared: &'a Prepared,
+    pub stages: &'a [StageCard],
+    pub tokens_per_s: f64,
+    pub step_s: f64,
+}
+
+pub(super) fn card(r: &Request, model: &rackmath_spec::Model, run: &Run<'_>) -> Result<Option<TunedCard>, Error> {
+    if !wanted(r) {
+        return Ok(None);
+    }
+    let Run { machine, job, cut, prepared, stages, .. } = *run;
+    let recipe = &machine.stack.memory;
+    let all = count(model).total() as f64;
+    let adapters = match cut.tuning {
+        Tuning::Full => None,
+        Tuning::Adapters { rank, targets, .. } => Some(lora::params(job.shape, targets, rank as f64)),
+    };
+    let trained = adapters.unwrap_or(all);
+    let full = (!cut.tuning.is_full()).then(|| weigh(machine, job, Cut { tuning: Tuning::Full, ..cut })).flatten();
+    let capacity = machine.chip.memory.size().get();
+    let fullest = stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
+    let largest = largest(machine, job, cut);
+    let parts = prepared.stages(cut.pp, cut.spread);
+    let moments = parts.iter().zip(stages).map(|(stage, steady)| peaks(stage, steady, &cut, recipe));
+    let worst = moments.reduce(|mut a, b| {
+        for (a, b) in a.iter_mut().zip(b) {
+            (a.chip, a.host) = (a.chip.max(b.chip), a.host.max(b.host));
+        }
+        a
+    });
+    let cards: Vec<PeakCard> = worst.iter().flatten().map(|p| {
+        let when = said(p.moment);
+        PeakCard { when, chip_bytes: p.chip, host_bytes: p.host, fits: p.chip <= capacity }
+    }).collect();
+    let worst = cards.iter().filter(|p| !p.fits && p.when.says != "peak_steady").map(|p| &p.when);
+    let says = says(if cut.tuning.is_full() { "tuned_full" } else { "tuned_adapters" })
+        .with("params", trained)
+        .with("share", trained / all)
+        .with("memory", fullest)
+        .with("capacity", capacity)
+        .with("less", full.as_ref().map(|f| 1.0 - fullest / f.memory).filter(|x| *x > 0.0))
+        .with("faster", full.as_ref().map(|f| 1.0 - run.step_s / f.step.total).filter(|x| *x > 0.0))
+        .with("slower", full.as_ref().map(|f| run.step_s / f.step.total - 1.0).filter(|x| *x > 0.0))
+        .with("largest", largest)
+        .with("exceeds", Some(worst.collect::<Vec<_>>()).filter(|all| !all.is_empty()));
+    let useful = match r.mean_tokens {
+        None => None,
+        Some(n) => Some(within("mean_tokens", n, 1.0, job.sequence as f64)? / job.sequence as f64 * run.tokens_per_s),
+    };
+    Ok(Some(TunedCard {
+        says,
+        trained_params: trained,
+        trained_share: trained / all,
+        adapter_bytes: adapters.map(|n| 2.0 * n),
+        full_memory_bytes: full.as_ref().map(|f| f.memory),
+        full_step_s: full.as_ref().map(|f| f.step.total),
+        largest_micro_batch: largest,
+        peaks: cards,
+        useful_tokens_per_s: useful,
+    }))
+}
+
+fn said(moment: Moment) -> Remark {
+    match moment {
+        Moment::LoadedWhole => says("peak_loaded_whole"),
+        Moment::LoadedByLayer => says("peak_loaded_by_layer"),
+        Moment::FirstUpdate => says("peak_first_update"),
+        Moment::Steady => says("peak_steady"),
+        Moment::GatheredCheckpoint => says("peak_gathered_checkpoint"),
+        Moment::ShardedCheckpoint => says("peak_sharded_checkpoint"),
+    }
+}
+
+/// More than any chip has room for.
+const MOST_BATCH: u64 = 1 << 16;
+
+/// The largest micro-batch that fits; memory never falls as it grows.
+fn largest(machine: &Machine<'_>, job: &Job<'_>, cut: Cut) -> Option<u64> {
+    let fits = |micro_batch: u64| {
+        // As many micro-batches as the pipeline has stages, so that none is idle.
+        let job = Job { global_batch: micro_batch * cut.dp * cut.pp * 2, ..*job };
+        weigh(machine, &job, Cut { micro_batch, ..cut }).is_some_and(|c| c.fits)
+    };
+    if !fits(1) {
+        return None;
+    }
+    let (mut low, mut high) = (1, 2);
+    while high < MOST_BATCH && fits(high) {
+        (low, high) = (high, high * 2);
+    }
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    Some(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Request, answer_on};
+    use rackmath_theory::count::lora::Targets;
+
+    fn asked(r: Request) -> super::super::Answer {
+        let given = Request { model: Some("llama-3.1-8b".into()), on: Some("8xh100".into()), ..r };
+        let given = Request { dp: Some(8), global_batch: Some(64), sequence: Some(2048), ..given };
+        answer_on(&rackmath_catalog::embedded(), &given, 1).unwrap()
+    }
+
+    #[test]
+    fn less_is_held_the_less_is_trained() {
+        let memory = |r: Request| asked(r).stages[0].total_bytes;
+        let full = memory(Request::default());
+        let mut before = 0.0;
+        for rank in [1, 8, 64, 512] {
+            let lora = memory(Request { lora: Some(rank), ..Request::default() });
+            let qlora = memory(Request { lora: Some(rank), qlora: true, ..Request::default() });
+            assert!(qlora < lora && lora < full && lora > before, "{rank}: {qlora} {lora} {full}");
+            before = lora;
+        }
+    }
+
+    #[test]
+    fn a_step_without_gradients_of_weights_is_shorter_and_expanding_takes_longer() {
+        let time = |lora, qlora| asked(Request { lora, qlora, ..Request::default() }).step_s;
+        let (full, lora, qlora) = (time(None, false), time(Some(16), false), time(Some(16), true));
+        assert!(lora < full && lora < qlora && lora > 0.5 * full, "{full} {lora} {qlora}");
+        assert!(time(Some(16), false) < time(Some(256), false));
+    }
+
+    #[test]
+    fn the_largest_micro_batch_fits_and_one_more_does_not() {
+        let r = || Request { lora: Some(16), ..Request::default() };
+        let most = asked(r()).tuned.unwrap().largest_micro_batch.unwrap();
+        let fits = |b: u64| {
+            let given = Request { model: Some("llama-3.1-8b".into()), on: Some("8xh100".into()), ..r() };
+            let given = Request { dp: Some(8), sequence: Some(2048), micro_batch: Some(b), ..given };
+            let given = Request { global_batch: Some(16 * b), ..given };
+            answer_on(&rackmath_catalog::embedded(), &given, 1).unwrap().fits
+        };
+        assert!(fits(most) && !fits(most + 1), "{most}");
+    }
+
+    #[test]
+    fn what_cannot_be_trained_is_refused() {
+        let ask = |r: Request| answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap_err().to_string();
+        assert!(ask(Request { lora: Some(0), ..Request::default() }).contains("1 to 65536"));
+        assert!(ask(Request { lora_targets: Some(Targets::Attention), ..Request::default() }).contains("lora"));
+        let none = Request { mean_tokens: Some(1e9), dp: Some(8), global_batch: Some(64), ..Request::default() };
+        assert!(ask(none).contains("mean_tokens"));
+    }
+}
