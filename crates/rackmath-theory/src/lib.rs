@@ -9,7 +9,7 @@
 //! [`price`] (what a provider charges), [`reuse`] (when a prefix is wanted again), [`lifetime`] (hold or recompute),
 //! [`fastmode`] (speed for money), [`crossover`] (what a price step or ratio would mean if it were cost), [`scaling`] (what
 //! size and data buy), [`lifecycle`] (pre-training, RL and serving in one budget), [`goodput`] (progress under failures),
-//! [`forensics`] (a run's numbers from one another), [`reversible`] (activations kept or computed again), [`term`]
+//! [`forensics`] (a run's numbers from one another), [`reversible`] (activations kept or computed again), [`rollout`] (answers drawn for reinforcement learning), [`term`]
 //! (equations that print and evaluate themselves), [`stats`] (summaries of numbers).
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
@@ -30,7 +30,7 @@ pub use count::{curve, kv, lora};
 pub use machine::{budget, layout, network, operator, pages, pass, pipeline, placement, split, timer};
 pub use money::{cost, crossover, deduce, fastmode, fleet, lifetime, price, reuse};
 pub use serve::{adapters, chunk, deployment, lengths, measured, pools, power, steady, traffic};
-pub use train::{forensics, goodput, lifecycle, reversible, scaling};
+pub use train::{forensics, goodput, lifecycle, reversible, rollout, scaling};
 
 /// For tests: that a number is another up to a relative tolerance.
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rackmath_theory::train::machine::Machine;
 use rackmath_theory::train::memory::stage_memory;
 use rackmath_theory::train::search::{Searcher, Space};
 use rackmath_theory::train::step::{Prepared, Row, step};
-use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding, Spread, legal};
+use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding, Spread, legal, Tuning};
 use rackmath_units::Cancel;
 
 /// Layouts drawn for each setting.
@@ -91,6 +91,7 @@ fn drawn(dice: &mut Dice, space: &Space, job: &Job<'_>, divisors: &[u64]) -> Cut
         sharding: dice.of(&space.sharding),
         recompute: dice.of(&space.recompute),
         offload: dice.of(&space.offload),
+        tuning: Tuning::Full,
     }
 }
 

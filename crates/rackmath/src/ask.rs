@@ -210,6 +210,10 @@ questions! {
     /// rackmath train deepseek-v3 --on gb200-nvl72 --chips 2304 --batch 9216
     /// rackmath train --run deepseek-v3
     Train "train" train, long;
+    /// Reinforcement learning: answers drawn beside training, memory of both, who waits, what a step costs
+    /// rackmath rl qwen3-8b --on 16xh100 --prompts 128 --samples 16 --osl lognormal:mean=2k,cv=1 --longest 16k
+    /// rackmath rl qwen3-32b --on 64xh100 --async --rollout-tp 4 --train-tp 4 --train-pp 4
+    Rl "rl" rl, long;
     /// One run's FLOP per second in every convention in use
     /// rackmath mfu llama-3.1-405b --on h100-sxm --tflops 400 --convention full
     Mfu "mfu" mfu;

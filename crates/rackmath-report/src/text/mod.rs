@@ -74,6 +74,7 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::Goodput(a) => lifecycle::goodput(out, a, figure()?),
         Reply::Forensics(a) => lifecycle::forensics(out, a),
         Reply::Reversible(a) => learn::reversible(out, a, figure()?),
+        Reply::Rl(a) => tuning::rl(out, a),
         Reply::Train(a) => train::train(out, a),
         Reply::Mfu(a) => train::mfu(out, a),
         Reply::Deduce(a) => deduce::deduce(out, a),

@@ -40,7 +40,6 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
     out.field("memory", format!("{fullest} of {capacity} on the fullest chip: {fits}"));
     if let Some(tuned) = &a.tuned {
         super::tuning::tuned(out, tuned);
-        out.gap();
     }
     if let Some(p) = &a.published {
         published(out, p);

@@ -2,12 +2,14 @@
 
 use super::prelude::*;
 use rackmath::estimate::LoraCard;
+use rackmath::rl::Answer as RlAnswer;
 use rackmath::train::TunedCard;
 
 /// What adapters hold and cost, under an estimate.
 pub(super) fn loras(out: &mut Page, c: &LoraCard) {
     out.gap();
     out.wrapped("  adapters (LoRA)        ", "                         ", &c.says);
+    c.caution.iter().for_each(|said| out.wrapped("  caution                ", "                         ", said));
     let [stored, chip, slots] = [c.stored_bytes, c.chip_bytes, c.slots_bytes].map(bytes);
     out.field("one adapter", format!("{} parameters, {stored} stored, {chip} on a chip", Params::new(c.params)));
     out.field("all slots", format!("{} x {chip} = {slots} on each chip", c.slots));
@@ -35,4 +37,73 @@ pub(super) fn tuned(out: &mut Page, c: &TunedCard) {
         ("fits", &|p| if p.fits { "yes".into() } else { "no".into() }),
         ("host, each process", &|p| if p.host_bytes > 0.0 { bytes(p.host_bytes) } else { "-".into() }),
     ]);
+}
+
+/// A step of reinforcement learning.
+pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
+    out.head(format!("{} on {}", a.model, a.machine));
+    let verdict = if a.fits { words(&a.verdict) } else { out.style.bad(&words(&a.verdict)) };
+    out.wrapped("  verdict                ", "                         ", verdict);
+    let where_to = if a.colocated {
+        format!("both sides on the same {} chips", a.chips)
+    } else {
+        format!("{} chips draw answers, {} train", a.rollout_chips, a.train_chips)
+    };
+    out.field("chips", where_to);
+    let r = &a.rollout;
+    let answers = format!("{} of {} tokens on average, the longest {}", r.answers, count(r.mean_tokens.round()), count(r.longest_tokens));
+    out.field("answers", answers);
+    out.field("engine", format!("{}, {} x {}; {} places", r.engine, r.replicas, r.layout, count(r.places)));
+    let [time, prompts, tail] = [r.time_s, r.prompts_s, r.tail_s].map(seconds);
+    let speed = format!("{time}, {prompts} of it prompts, {tail} with fewer than half of the places busy");
+    out.field("drawing", format!("{speed}; {} run on average, {}", three(r.running), tok_s(r.output_tok_s)));
+    let t = &a.trainer;
+    out.field("trainer", format!("{}, {}", t.layout, t.stack));
+    let [train, pass] = [t.time_s, t.scoring_pass_s].map(seconds);
+    out.field("training", format!("{train} at {} MFU; {pass} a scoring pass", percent(t.mfu)));
+    let u = &a.update;
+    let way = u.way.to_string();
+    out.field("new weights", format!("{} in {} ({way}, {} GB/s)", bytes(u.bytes), seconds(u.time_s), three(u.rate_gb_per_s)));
+    if !a.colocated {
+        let [engine, trainer, sync] = [a.rollout_waits_s, a.train_waits_s, a.synchronous_step_s].map(seconds);
+        let more = only(a.request.asynchronous, format!("; {sync} a step if they took turns"));
+        out.field("waiting", format!("{engine} by chips that draw, {trainer} by chips that train{more}"));
+    }
+    let per_chip = tok_s(a.tokens_per_s_per_chip);
+    out.field("tokens", format!("{} a step, {per_chip} per chip", Tokens::new(a.tokens)));
+    let dollars = a.usd_per_step.zip(a.usd_per_mtok);
+    out.maybe("cost", dollars.map(|(s, m)| format!("{} a step, {} drawn", Dollars::usd(s), mtok(m))));
+    out.gap();
+    out.each(&a.parts).columns(&[
+        ("part of a step", &|p| p.name.clone()),
+        ("time", &|p| seconds(p.time_s)),
+        ("share", &|p| percent(p.share)),
+    ]);
+    out.gap();
+    let m = &a.memory;
+    let phases = [
+        ("drawing answers", m.engine_bytes, m.trainer_resident_bytes, m.generating_bytes),
+        ("training", m.engine_resident_bytes, m.trainer_bytes, m.training_bytes),
+    ];
+    let shown = |same: bool, b: f64| if same { bytes(b) } else { "-".into() };
+    out.each(&phases).columns(&[
+        ("memory of a chip", &|p| p.0.into()),
+        ("engine", &|p| shown(a.colocated || p.1 > 0.0, p.1)),
+        ("trainer", &|p| shown(a.colocated || p.2 > 0.0, p.2)),
+        ("all", &|p| bytes(p.3)),
+        ("there is", &|_| bytes(m.capacity_bytes)),
+    ]);
+    if !a.splits.is_empty() {
+        out.gap();
+        out.each(&a.splits).columns(&[
+            ("chips that draw", &|s| s.rollout_chips.to_string()),
+            ("train", &|s| s.train_chips.to_string()),
+            ("step", &|s| seconds(s.step_s)),
+            ("drawing waits", &|s| seconds(s.rollout_waits_s)),
+            ("training waits", &|s| seconds(s.train_waits_s)),
+            ("fits", &|s| if s.fits { "yes".into() } else { "no".into() }),
+        ]);
+    }
+    out.gap();
+    out.list("assumes", &a.assumptions);
 }

@@ -248,3 +248,66 @@ fn shards(cut: Cut, d: &Degrees) -> f64 {
 fn experts_apart(cut: Cut, d: &Degrees) -> f64 {
     if cut == Cut::Experts { d.ep as f64 } else { 1.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn some(served: u64, skew: f64, slots: u64) -> Adapters {
+        let kernels = rackmath_catalog::embedded().small_kernels().unwrap().adapters;
+        Adapters { slots, rank: 16, targets: Targets::All, sharded: false, served, skew, kernels, stall: 0.0 }
+    }
+
+    #[test]
+    fn both_kernels_take_what_they_took_on_an_h200() {
+        // Tokens, adapters, rank, sides, and microseconds of shrink and expand together, as `catalog/kernels/small` says.
+        let kernels = some(1, 0.0, 1).kernels;
+        for (m, n, r, i, o, us) in [
+            (1.0, 1.0, 16.0, 4096.0, 6144.0, 5.24),
+            (64.0, 16.0, 16.0, 4096.0, 28_672.0, 13.2),
+            (64.0, 64.0, 16.0, 4096.0, 6144.0, 14.66),
+            (256.0, 16.0, 64.0, 4096.0, 28_672.0, 31.4),
+            (64.0, 64.0, 64.0, 14_336.0, 4096.0, 45.3),
+            (2048.0, 8.0, 16.0, 4096.0, 4096.0, 19.7),
+            (8192.0, 1.0, 16.0, 4096.0, 28_672.0, 291.6),
+        ] {
+            let pass = AdapterPass {
+                floor: 2.0 * kernels.floor.get(),
+                bytes: WIDE * r * (i + o),
+                row_bytes: WIDE * i + 2.0 * BETWEEN * r + 2.0 * WIDE * o,
+                per_byte: 1.0 / (kernels.memory.get() * 4.8e12),
+                ..AdapterPass::default()
+            };
+            let t = pass.time(m, n, 0.0);
+            let took = (t.floor + t.moved) * 1e6;
+            assert!((took / us - 1.0).abs() < 0.2, "{m} tokens of {n} adapters: {took} us, not {us}");
+        }
+    }
+
+    #[test]
+    fn adapters_in_a_batch_by_hand() {
+        // Two of equal popularity, three sequences: 2 (1 - 1/8).
+        assert!((some(2, 0.0, 8).distinct(3.0) - 1.75).abs() < 1e-12);
+        // Popularity 2/3 and 1/3: (1 - 1/27) + (1 - 8/27).
+        assert!((some(2, 1.0, 8).distinct(3.0) - 45.0 / 27.0).abs() < 1e-12);
+        assert_eq!((some(100, 0.0, 8).hit(8), some(8, 1.0, 8).hit(8), some(8, 1.0, 8).hit(0)), (0.08, 1.0, 0.0));
+        // Places for half of the adapters, which are asked for evenly, run half of the requests.
+        assert_eq!(some(16, 0.0, 8).running(64.0), 32.0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_batch_meets_no_more_adapters_than_there_are(
+            served in 1u64..300, skew in 0.0f64..3.0, slots in 1u64..64, b in 1.0f64..500.0
+        ) {
+            let a = some(served, skew, slots);
+            let d = a.distinct(b);
+            prop_assert!(d >= 1.0 - 1e-9 && d <= b + 1e-9 && d <= slots as f64 && d <= served as f64 + 1e-9);
+            prop_assert!(a.distinct(b + 1.0) >= d - 1e-9 && some(served, 0.0, slots).distinct(b) >= d - 1e-9);
+            let (hit, more) = (a.hit(slots), a.hit(slots + 1));
+            prop_assert!((0.0..=1.0).contains(&hit) && more >= hit - 1e-9);
+            prop_assert!(hit >= some(served, 0.0, slots).hit(slots) - 1e-6);
+        }
+    }
+}

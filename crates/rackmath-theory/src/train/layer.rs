@@ -91,10 +91,10 @@ pub fn layer(machine: &Machine<'_>, work: &Work, cut: &Cut) -> LayerTime {
     let e_b = work.residual_bytes * BACKWARD_BYTES.0 + work.inner_bytes * BACKWARD_BYTES.1 + STATE_PASSES.1 * states;
     // Weights of 4 bits are read and written wide before their products.
     let expand = work.narrow * (NARROW + 2.0) / (machine.expand * w);
-    let e_f = (traffic.elementwise * e_f + cast_f) / w + expand;
+    let e_f = (traffic.elementwise * e_f + cast_f) / w + expand + work.added.0 / w;
     let e_b =
         (traffic.elementwise * e_b + cast_b) / w + traffic.accumulate_bytes * (work.trained + work.trained_experts) / w;
-    let e_b = e_b + expand;
+    let e_b = e_b + expand + work.added.1 / w;
     let reduce = machine.collective(Collective::AllReduce, work.reduced_bytes, cut.tp, 1);
     let tensor = network.tensor_exposed * work.reductions * reduce;
     let all_to_all = machine.exchange(work.exchanged_bytes, work.copies, cut.ep, cut.tp);

@@ -31,6 +31,7 @@ pub mod mfu;
 pub mod offload;
 pub mod peaks;
 pub mod reversible;
+pub mod rollout;
 pub mod scaling;
 pub mod search;
 pub mod step;

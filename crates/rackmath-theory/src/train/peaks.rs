@@ -2,14 +2,15 @@
 //!
 //! | moment | chip | host, each process |
 //! |---|---|---|
+//! | loaded whole in 32 bits, as PyTorch does unless told | 4 N | 4 N |
 //! | loaded whole, then divided | w N | w N |
-//! | loaded layer by layer | w N / d + 4 L | - |
+//! | loaded layer by layer | w N / d + w L | - |
 //! | first update | w N / d_w + g N_t / d_g + o N_t / d_o + 4 N_t / d_o | - |
 //! | checkpoint gathered on rank 0 | steady weights and states + w N | (w + o) N |
 //! | checkpoint in shards | steady weights and states | (w N + o N_t) / d |
 //!
 //! N is what a chip would hold of the model undivided by copies (after tensor and pipeline parallelism), N_t of it trained, L
-//! its largest layer or table in 32 bits, w, g, o bytes as in [`super::memory`]. Optimizer states are made at the first update,
+//! its largest layer or table, w, g, o bytes as in [`super::memory`]. Optimizer states are made at the first update,
 //! and the update works on lists of tensors at once, which takes as much as the trained parameters in 32 bits once more
 //! (PyTorch documentation of `torch.optim.AdamW`, `foreach`, read 2026-11). A full state dict is gathered on every rank and kept
 //! by the first (PyTorch FSDP documentation, `FULL_STATE_DICT`); that loading whole is what runs out of memory: pytorch/pytorch
@@ -24,6 +25,7 @@ use rackmath_spec::training::MemoryRecipe;
 /// When memory may be fullest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
+    LoadedWide,
     LoadedWhole,
     LoadedByLayer,
     FirstUpdate,
@@ -43,14 +45,14 @@ pub struct Peak {
 /// Bytes in 32 bits.
 const FULL: f64 = 4.0;
 
-pub fn peaks(stage: &Stage, steady: &StageMemory, cut: &Cut, recipe: &MemoryRecipe) -> [Peak; 6] {
+pub fn peaks(stage: &Stage, steady: &StageMemory, cut: &Cut, recipe: &MemoryRecipe) -> [Peak; 7] {
     let copies = if cut.sharding >= Sharding::Zero1 { (cut.dp * cut.cp) as f64 } else { 1.0 };
     let (n, trained) = (stage.params + stage.expert_params, stage.trained + stage.trained_experts);
     // A model read to be stored in 4 bits is narrowed tensor by tensor on its way.
     let width = if cut.tuning.narrow() { NARROW * stage.narrow + 2.0 * (n - stage.narrow) } else { recipe.weight_bytes * n };
     let reserve = steady.total_bytes - steady.allocated;
     let divided = if cut.sharding == Sharding::Zero3 { copies } else { 1.0 };
-    let layer = FULL * stage.largest_layer.max(stage.largest_table);
+    let layer = recipe.weight_bytes * stage.largest_layer.max(stage.largest_table);
     let held = steady.weight_bytes + steady.optimizer_bytes;
     let adapters = matches!(cut.tuning, Tuning::Adapters { .. });
     // Of a frozen model only the adapters are saved.
@@ -59,6 +61,7 @@ pub fn peaks(stage: &Stage, steady: &StageMemory, cut: &Cut, recipe: &MemoryReci
     let update = held + steady.gradient_bytes + FULL * trained / copies;
     let at = |moment, chip: f64, host: f64| Peak { moment, chip: chip + reserve, host };
     [
+        at(Moment::LoadedWide, FULL * n, FULL * n),
         at(Moment::LoadedWhole, width, width),
         at(Moment::LoadedByLayer, width / divided + layer, 0.0),
         at(Moment::FirstUpdate, update, 0.0),

@@ -31,7 +31,7 @@ pub enum Tuning {
     #[default]
     Full,
     /// Adapters of a rank; the weights beside them are stored in 4 bits, or as the program does.
-    Adapters { rank: u64, targets: Targets, narrow: bool },
+    Adapters { rank: u32, targets: Targets, narrow: bool },
 }
 
 impl Tuning {
@@ -51,7 +51,7 @@ pub(super) fn tune(shape: &Shape, block: &Block, slice: &Slice<'_>, routed: f64,
         return;
     };
     work.frozen = true;
-    let (t, rank) = (slice.tokens(), rank as f64);
+    let (t, rank) = (slice.tokens(), f64::from(rank));
     let [tp, ep, etp] = [slice.cut.tp, slice.cut.ep, slice.cut.etp].map(|n| n as f64);
     for p in pairs(shape, block, targets) {
         let expert = p.cut == TensorCut::Experts;
@@ -63,8 +63,9 @@ pub(super) fn tune(shape: &Shape, block: &Block, slice: &Slice<'_>, routed: f64,
         let between = rank * p.slices;
         work.adapters.push(Multiply { rows, columns: between, depth: down, matrices });
         work.adapters.push(Multiply { rows, columns: up, depth: rank, matrices });
-        // Its output is added to the matrix's: read, read and written; what lies between is kept.
-        work.inner_bytes += rows * 6.0 * up;
+        // Its output is added to the matrix's forward, its gradient to the input's backward: read, read and written.
+        work.added.0 += rows * 6.0 * up;
+        work.added.1 += rows * 6.0 * down;
         work.kept.all += rows * 2.0 * between;
         work.kept.cheap += rows * 2.0 * between;
     }

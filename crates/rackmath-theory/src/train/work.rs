@@ -87,6 +87,8 @@ pub struct Work {
     /// Parameters on this chip that are trained, outside the routed experts and in them.
     pub trained: f64,
     pub trained_experts: f64,
+    /// Bytes moved forward and backward to add what adapters make.
+    pub added: (f64, f64),
     /// Products of adapters.
     pub adapters: Vec<Multiply>,
     /// Weights stored in 4 bits, and the largest matrix of them.

@@ -4,5 +4,6 @@ pub mod forensics;
 pub mod goodput;
 pub mod lifecycle;
 pub mod mfu;
+pub mod rl;
 pub mod scaling;
 pub mod train;

@@ -110,6 +110,10 @@ pub struct Request {
     /// Shows memory while loading, at the first update and at a checkpoint as well.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub peaks: bool,
+    /// Computes the loss in eight chunks of the sequence, so that logits are never there all at once.
+    #[schemars(extend("x-flag" = "chunked-loss chunked-cross-entropy"))]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub chunked_loss: bool,
     /// Mean tokens of a sequence that is padded, not packed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_tokens: Option<f64>,
@@ -294,26 +298,11 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let Effort { cancel, .. } = effort.into();
     let r = request;
     let asked = Asked::new(catalog, r)?;
-    let mut setup = resolve(catalog, &asked, tuned::wanted(r))?;
-    if let Some(optimizer) = r.optimizer {
-        optimizer.apply(&mut Arc::make_mut(&mut setup.stack).memory);
-    }
-    let setup = setup;
+    let setup = resolve(catalog, &asked, r)?;
     let (system, chip) = (&setup.system, &setup.system.chip);
     let shape = layered(&setup.model, &asked.model)?;
     let format = asked.format_on(chip);
-    let machine = Machine::new(system, &setup.stack, &setup.kernels, &setup.network, format);
-    let mut machine = machine.ok_or_else(|| no_peak(chip, &chip.name, format))?;
-    if r.qlora {
-        machine.expand = catalog.small_kernels()?.adapters.expand.get();
-    }
-    if let Some(rate) = r.host_gb_per_s {
-        machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
-    }
-    if let Some(offload) = r.offload.filter(|o| *o != Offload::None && machine.host.is_none()) {
-        let expected = format!("a bandwidth to the host, not known for {}; {{host_bandwidth}}", chip.name);
-        return Err(Error::value("offload", offload, expected));
-    }
+    let machine = machine_of(catalog, r, &setup, format)?;
     let (sequence, global_batch) = (asked.sequence, asked.global_batch);
     let job = Job { shape, sequence, global_batch, format };
     let tried = Tried { setup: &setup, machine: &machine, job, asked: &asked, request: r, cancel: &cancel };
@@ -405,7 +394,30 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     })
 }
 
-fn resolve(catalog: &Catalog, asked: &Asked, tuned: bool) -> Result<Setup, Error> {
+/// The chip as the program drives it, with what the request says of its link to the host.
+fn machine_of<'a>(
+    catalog: &Catalog,
+    r: &Request,
+    setup: &'a Setup,
+    format: TrainingFormat,
+) -> Result<Machine<'a>, Error> {
+    let (system, chip) = (&setup.system, &setup.system.chip);
+    let machine = Machine::new(system, &setup.stack, &setup.kernels, &setup.network, format);
+    let mut machine = machine.ok_or_else(|| no_peak(chip, &chip.name, format))?;
+    if r.qlora {
+        machine.expand = catalog.small_kernels()?.adapters.expand.get();
+    }
+    if let Some(rate) = r.host_gb_per_s {
+        machine.host = Some(ByteRate::gb_per_s(within("host_gb_per_s", rate, 1e-3, 1e6)?));
+    }
+    if let Some(offload) = r.offload.filter(|o| *o != Offload::None && machine.host.is_none()) {
+        let expected = format!("a bandwidth to the host, not known for {}; {{host_bandwidth}}", chip.name);
+        return Err(Error::value("offload", offload, expected));
+    }
+    Ok(machine)
+}
+
+fn resolve(catalog: &Catalog, asked: &Asked, r: &Request) -> Result<Setup, Error> {
     let model = catalog.model(&asked.model)?;
     let mut system = catalog.system(machine_named(&asked.on)?.0)?;
     if let Some(chips) = asked.chips {
@@ -417,10 +429,11 @@ fn resolve(catalog: &Catalog, asked: &Asked, tuned: bool) -> Result<Setup, Error
         _ if system.chip.link.kind == "ici" => "maxtext",
         "AMD" => "primus",
         // People tune models with PyTorch's own means rather than with Megatron.
-        _ if tuned => "torchtitan",
+        _ if tuned::wanted(r) => "torchtitan",
         _ => "megatron-core",
     };
-    let stack = catalog.training_stack(asked.stack.as_deref().unwrap_or(usual))?;
+    let mut stack = catalog.training_stack(asked.stack.as_deref().unwrap_or(usual))?;
+    tuned::adjust(r, &mut stack);
     let network = catalog.network(&system.chip.link.kind).or_else(|_| catalog.network("pcie5"))?;
     Ok(Setup { model, stack, kernels: catalog.gemm_kernels()?, network, system })
 }

@@ -51,6 +51,9 @@ pub struct Loras {
 pub struct LoraCard {
     /// The verdict.
     pub says: Remark,
+    /// Where published figures say that they cost more than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caution: Option<Remark>,
     /// Adapters on a chip at once.
     pub slots: u64,
     /// Their rank.
@@ -153,6 +156,10 @@ fn most_slots(on: &Deployment, requests: &Requests, one: f64) -> Option<u64> {
     }
 }
 
+fn says_old(engine: &str) -> Remark {
+    says("loras_old_engine").with("engine", engine)
+}
+
 /// What adapters cost against the model alone.
 pub(super) fn card(catalog: &Catalog, case: &Case, serving: &Serving, outcome: &Outcome) -> Option<LoraCard> {
     let (r, on) = (case.request.loras.as_ref()?, &case.ask.on);
@@ -184,8 +191,11 @@ pub(super) fn card(catalog: &Catalog, case: &Case, serving: &Serving, outcome: &
         .with("others", (a.served > a.slots).then_some(a.served))
         .with("wait", (a.served > a.slots && outcome.steady.waiting > 0.0).then_some(s.waiting * outcome.groups));
     let bandwidth = on.system.chip.memory.bandwidth.value;
+    // Families of versions before the kernels of vllm-project/vllm PR 13096 (0.8).
+    let old = ["vllm-0", "vllm-0.3", "vllm-0.6"].contains(&&*on.engine.id);
     Some(LoraCard {
         says,
+        caution: old.then(|| says_old(&on.engine.name)),
         slots: a.slots,
         rank: a.rank,
         served: a.served,

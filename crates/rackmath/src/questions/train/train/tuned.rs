@@ -3,6 +3,7 @@
 use super::changes::weigh;
 use super::{Request, StageCard};
 use crate::desk::prelude::*;
+use rackmath_spec::TrainingStack;
 use rackmath_spec::training::MemoryRecipe;
 use rackmath_theory::count::count;
 use rackmath_theory::count::lora;
@@ -14,6 +15,9 @@ use strum::{Display, VariantArray};
 
 /// Rank of adapters unless given: PEFT's examples and vLLM's default for serving.
 const RANK: u64 = 16;
+
+/// Chunks of a loss that is computed in chunks: torchtune's documentation of `CEWithChunkedOutputLoss` (read 2026-11).
+const CHUNKS: f64 = 8.0;
 
 /// What an optimizer keeps for each trained parameter.
 #[derive(
@@ -38,7 +42,7 @@ pub enum Optimizer {
 
 impl Optimizer {
     /// Bytes of gradients and of states for each parameter.
-    pub(super) fn apply(self, recipe: &mut MemoryRecipe) {
+    fn apply(self, recipe: &mut MemoryRecipe) {
         let (gradient, states) = match self {
             Self::Adamw => return,
             Self::AdamwBf16 => (2.0, 4.0),
@@ -64,6 +68,8 @@ pub struct TunedCard {
     pub full_memory_bytes: Option<f64>,
     /// Seconds of its step.
     pub full_step_s: Option<f64>,
+    /// What the program itself asks for on the fullest chip: without context and libraries.
+    pub allocated_bytes: f64,
     /// The largest micro-batch that fits, all else as it is.
     pub largest_micro_batch: Option<u64>,
     /// Memory at moments outside the steady step, and in it.
@@ -95,13 +101,24 @@ pub(super) fn tuning(r: &Request) -> Result<Tuning, Error> {
     }
     let rank = r.lora.unwrap_or(RANK);
     let expected = "1 to 65536; without {lora} and {qlora} every weight is trained";
-    refuse_if(!(1..=65_536).contains(&rank), "lora", rank, expected)?;
+    let narrow = u32::try_from(rank).ok().filter(|n| (1..=65_536).contains(n));
+    let rank = narrow.ok_or_else(|| Error::value("lora", rank, expected))?;
     Ok(Tuning::Adapters { rank, targets: targets.unwrap_or_default(), narrow: r.qlora })
+}
+
+/// What a request changes of the memory a program takes.
+pub(super) fn adjust(r: &Request, stack: &mut Arc<TrainingStack>) {
+    if let Some(optimizer) = r.optimizer {
+        optimizer.apply(&mut Arc::make_mut(stack).memory);
+    }
+    if r.chunked_loss {
+        Arc::make_mut(stack).memory.logit_bytes /= CHUNKS;
+    }
 }
 
 /// Whether the answer has a card of it.
 pub(super) fn wanted(r: &Request) -> bool {
-    r.peaks || r.lora.is_some() || r.qlora || r.optimizer.is_some() || r.mean_tokens.is_some()
+    r.peaks || r.chunked_loss || r.lora.is_some() || r.qlora || r.optimizer.is_some() || r.mean_tokens.is_some()
 }
 
 pub(super) struct Run<'a> {
@@ -123,7 +140,7 @@ pub(super) fn card(r: &Request, model: &rackmath_spec::Model, run: &Run<'_>) -> 
     let all = count(model).total() as f64;
     let adapters = match cut.tuning {
         Tuning::Full => None,
-        Tuning::Adapters { rank, targets, .. } => Some(lora::params(job.shape, targets, rank as f64)),
+        Tuning::Adapters { rank, targets, .. } => Some(lora::params(job.shape, targets, f64::from(rank))),
     };
     let trained = adapters.unwrap_or(all);
     let full = (!cut.tuning.is_full()).then(|| weigh(machine, job, Cut { tuning: Tuning::Full, ..cut })).flatten();
@@ -164,6 +181,7 @@ pub(super) fn card(r: &Request, model: &rackmath_spec::Model, run: &Run<'_>) -> 
         adapter_bytes: adapters.map(|n| 2.0 * n),
         full_memory_bytes: full.as_ref().map(|f| f.memory),
         full_step_s: full.as_ref().map(|f| f.step.total),
+        allocated_bytes: stages.iter().map(|s| s.allocated).fold(0.0, f64::max),
         largest_micro_batch: largest,
         peaks: cards,
         useful_tokens_per_s: useful,
@@ -172,6 +190,7 @@ pub(super) fn card(r: &Request, model: &rackmath_spec::Model, run: &Run<'_>) -> 
 
 fn said(moment: Moment) -> Remark {
     match moment {
+        Moment::LoadedWide => says("peak_loaded_wide"),
         Moment::LoadedWhole => says("peak_loaded_whole"),
         Moment::LoadedByLayer => says("peak_loaded_by_layer"),
         Moment::FirstUpdate => says("peak_first_update"),

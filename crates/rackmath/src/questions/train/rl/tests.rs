@@ -1,0 +1,54 @@
+use super::*;
+
+fn ask(r: &Request) -> Answer {
+    answer_on(&rackmath_catalog::embedded(), r, &Effort::default()).unwrap()
+}
+
+fn usual() -> Request {
+    let trainer = DegreesRequest { tp: Some(2), ..DegreesRequest::default() };
+    let rollout = DegreesRequest { tp: Some(1), ..DegreesRequest::default() };
+    Request { trainer, rollout, sharding: Some(Sharding::Zero3), ..Request::default() }
+}
+
+#[test]
+fn the_peak_is_at_least_each_phase_and_parts_add_up() {
+    for sleep in [Sleep::Keep, Sleep::Weights, Sleep::All] {
+        let a = ask(&Request { sleep, ..usual() });
+        let m = &a.memory;
+        assert!(m.peak_bytes >= m.generating_bytes && m.peak_bytes >= m.training_bytes);
+        assert!(m.generating_bytes >= m.engine_bytes && m.training_bytes >= m.trainer_bytes);
+        let sum: f64 = a.parts.iter().map(|p| p.time_s).sum();
+        assert!((sum / a.step_s - 1.0).abs() < 1e-9 && a.colocated, "{a:?}");
+    }
+}
+
+#[test]
+fn asynchronous_is_never_slower_than_synchronous_on_the_same_split() {
+    let apart = Request { rollout_chips: Some(8), ..usual() };
+    let (sync, off) = (ask(&apart), ask(&Request { asynchronous: true, ..apart.clone() }));
+    assert!(off.step_s <= sync.step_s && off.synchronous_step_s == sync.step_s, "{} {}", off.step_s, sync.step_s);
+    assert!(off.rollout_waits_s.min(off.train_waits_s) < 1e-9);
+    // The best split is no worse than this one.
+    let best = ask(&Request { asynchronous: true, ..usual() });
+    assert!(best.step_s <= off.step_s && !best.splits.is_empty(), "{:?}", best.splits);
+    assert!(best.splits.windows(2).all(|two| !two[1].fits || two[0].step_s <= two[1].step_s));
+}
+
+#[test]
+fn longer_tails_take_longer_and_the_mean_is_not_all() {
+    let time = |osl: &str| ask(&Request { osl: osl.into(), ..usual() }).rollout;
+    let (flat, tail) = (time("1k"), time("lognormal:mean=1k,cv=1.5"));
+    assert!(tail.time_s > flat.time_s && tail.longest_tokens > 4000.0, "{flat:?} {tail:?}");
+    assert_eq!(flat.mean_tokens, 1000.0);
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let catalog = rackmath_catalog::embedded();
+    let no = |r: Request| answer_on(&catalog, &r, &Effort::default()).unwrap_err().to_string();
+    assert!(no(Request { rollout_chips: Some(16), ..usual() }).contains("rollout_chips"));
+    assert!(no(Request { osl: "longnormal:mean=1k,cv=1".into(), ..usual() }).contains("lognormal"));
+    assert!(no(Request { prompts: 1_000_000, samples: 1000, ..usual() }).contains("at most"));
+    let big = ask(&Request { model: "llama-3.1-405b".into(), ..usual() });
+    assert!(!big.fits && big.verdict.says == "rl_does_not_fit");
+}
