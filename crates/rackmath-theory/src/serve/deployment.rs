@@ -78,10 +78,10 @@ impl Deployment {
         }
     }
 
-    /// All that a chip holds beside the model's weights.
-    pub fn beside(&self) -> Bytes {
+    /// Bytes of the adapters' slots on a chip.
+    pub fn slots(&self) -> Bytes {
         let adapters = self.adapters.zip(self.model.shape());
-        self.side + adapters.map_or(Bytes::ZERO, |(a, shape)| a.held(shape, &self.layout.degrees()))
+        adapters.map_or(Bytes::ZERO, |(a, shape)| a.held(shape, &self.layout.degrees()))
     }
 
     /// Attention groups, each with sequences of its own.

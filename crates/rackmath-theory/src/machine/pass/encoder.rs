@@ -72,9 +72,10 @@ impl Encoded {
 }
 
 impl Deployment {
-    /// Weights on every chip beside the model's: what was put there, towers, and what they keep of pictures.
+    /// Weights on every chip beside the model's: what was put there, adapters, towers, and what they keep of pictures.
     pub fn beside(&self) -> Bytes {
-        let Some(shape) = self.model.shape().filter(|shape| !shape.towers.is_empty()) else { return self.side };
+        let put = self.side + self.slots();
+        let Some(shape) = self.model.shape().filter(|shape| !shape.towers.is_empty()) else { return put };
         let senses = self.senses.as_deref();
         let weights = match senses.map_or(Spread::Cut, |s| s.spread) {
             Spread::Cut => towers_bytes(shape) / self.layout.degrees().tp as f64,
@@ -83,7 +84,7 @@ impl Deployment {
         };
         // As many encoded tokens as a pass takes are kept, and no fewer than one request has.
         let kept = senses.map_or(0.0, |s| s.tokens().max(self.engine.schedule.chunk.min(1e6)));
-        self.side + weights + Bytes::b(kept * shape.hidden as f64 * WIDE)
+        put + weights + Bytes::b(kept * shape.hidden as f64 * WIDE)
     }
 }
 
