@@ -7,7 +7,7 @@ use rackmath_theory::train::machine::Machine;
 use rackmath_theory::train::memory::stage_memory;
 use rackmath_theory::train::search::{Searcher, Space};
 use rackmath_theory::train::step::{Prepared, Row, step};
-use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding, Spread, legal, Tuning};
+use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding, Spread, Tuning, legal};
 use rackmath_units::Cancel;
 
 /// Layouts drawn for each setting.

@@ -56,7 +56,13 @@ fn adapters_that_are_not_there_cost_time_and_make_others_wait() {
     assert!(with(Some(100), 1.2, Some(100)).loras.unwrap().hit > b.hit);
     let disk = with(Some(100), 0.0, Some(8)).loras.unwrap();
     assert!(disk.load_per_request_ms > b.load_per_request_ms);
-    assert!(answer(&CATALOG, &asked("llama-3.1-8b", "h100", Some(Loras { max_cpu_loras: Some(1), loras: 8, ..Loras::default() }))).is_err());
+    assert!(
+        answer(
+            &CATALOG,
+            &asked("llama-3.1-8b", "h100", Some(Loras { max_cpu_loras: Some(1), loras: 8, ..Loras::default() }))
+        )
+        .is_err()
+    );
 }
 
 proptest! {

@@ -27,9 +27,15 @@ pub(super) fn tuned(out: &mut Page, c: &TunedCard) {
     out.gap();
     out.wrapped("  fine-tuning            ", "                         ", &c.says);
     let full = c.full_memory_bytes.zip(c.full_step_s);
-    out.maybe("all weights trained", full.map(|(m, s)| format!("{} on the fullest chip, {} a step", bytes(m), seconds(s))));
+    out.maybe(
+        "all weights trained",
+        full.map(|(m, s)| format!("{} on the fullest chip, {} a step", bytes(m), seconds(s))),
+    );
     out.maybe("adapter as saved", c.adapter_bytes.map(bytes));
-    out.maybe("useful, not packed", c.useful_tokens_per_s.map(|x| format!("{}; packing makes all tokens count", tok_s(x))));
+    out.maybe(
+        "useful, not packed",
+        c.useful_tokens_per_s.map(|x| format!("{}; packing makes all tokens count", tok_s(x))),
+    );
     out.gap();
     out.each(&c.peaks).columns(&[
         ("memory at its peaks", &|p| words(&p.when)),
@@ -51,7 +57,12 @@ pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
     };
     out.field("chips", where_to);
     let r = &a.rollout;
-    let answers = format!("{} of {} tokens on average, the longest {}", r.answers, count(r.mean_tokens.round()), count(r.longest_tokens));
+    let answers = format!(
+        "{} of {} tokens on average, the longest {}",
+        r.answers,
+        count(r.mean_tokens.round()),
+        count(r.longest_tokens)
+    );
     out.field("answers", answers);
     out.field("engine", format!("{}, {} x {}; {} places", r.engine, r.replicas, r.layout, count(r.places)));
     let [time, prompts, tail] = [r.time_s, r.prompts_s, r.tail_s].map(seconds);
@@ -63,7 +74,10 @@ pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
     out.field("training", format!("{train} at {} MFU; {pass} a scoring pass", percent(t.mfu)));
     let u = &a.update;
     let way = u.way.to_string();
-    out.field("new weights", format!("{} in {} ({way}, {} GB/s)", bytes(u.bytes), seconds(u.time_s), three(u.rate_gb_per_s)));
+    out.field(
+        "new weights",
+        format!("{} in {} ({way}, {} GB/s)", bytes(u.bytes), seconds(u.time_s), three(u.rate_gb_per_s)),
+    );
     if !a.colocated {
         let [engine, trainer, sync] = [a.rollout_waits_s, a.train_waits_s, a.synchronous_step_s].map(seconds);
         let more = only(a.request.asynchronous, format!("; {sync} a step if they took turns"));

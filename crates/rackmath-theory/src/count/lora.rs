@@ -150,7 +150,8 @@ mod tests {
         // By hand, rank 16 on all of Llama 3.1 8B: 32 layers of 16 x (8,192 + 2 x 5,120 + 8,192 + 3 x 18,432).
         assert_eq!(of("llama-3.1-8b", Targets::All, 16.0), 32.0 * 16.0 * (8192.0 + 10_240.0 + 8192.0 + 55_296.0));
         assert_eq!(of("llama-3.1-8b", Targets::All, 0.0), 0.0);
-        let [all, attention, mlp] = [Targets::All, Targets::Attention, Targets::Mlp].map(|t| of("mixtral-8x7b", t, 16.0));
+        let [all, attention, mlp] =
+            [Targets::All, Targets::Attention, Targets::Mlp].map(|t| of("mixtral-8x7b", t, 16.0));
         assert_eq!(all, attention + mlp);
         // Eight experts of three matrices each: 32 x 8 x 3 x 16 x (4,096 + 14,336).
         assert_eq!(mlp, 32.0 * 8.0 * 3.0 * 16.0 * 18_432.0);

@@ -20,8 +20,8 @@
 
 use super::Cut;
 use super::machine::{Machine, Triple};
-use super::work::Work;
 use super::tuning::NARROW;
+use super::work::Work;
 use crate::network::Collective;
 use rackmath_spec::training::{AttentionPath, HostLaunch};
 

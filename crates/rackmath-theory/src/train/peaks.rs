@@ -49,7 +49,8 @@ pub fn peaks(stage: &Stage, steady: &StageMemory, cut: &Cut, recipe: &MemoryReci
     let copies = if cut.sharding >= Sharding::Zero1 { (cut.dp * cut.cp) as f64 } else { 1.0 };
     let (n, trained) = (stage.params + stage.expert_params, stage.trained + stage.trained_experts);
     // A model read to be stored in 4 bits is narrowed tensor by tensor on its way.
-    let width = if cut.tuning.narrow() { NARROW * stage.narrow + 2.0 * (n - stage.narrow) } else { recipe.weight_bytes * n };
+    let width =
+        if cut.tuning.narrow() { NARROW * stage.narrow + 2.0 * (n - stage.narrow) } else { recipe.weight_bytes * n };
     let reserve = steady.total_bytes - steady.allocated;
     let divided = if cut.sharding == Sharding::Zero3 { copies } else { 1.0 };
     let layer = recipe.weight_bytes * stage.largest_layer.max(stage.largest_table);

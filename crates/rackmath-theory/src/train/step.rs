@@ -159,7 +159,11 @@ impl Prepared {
         Self {
             pieces: pieces.collect(),
             layers: shape.n_layers(),
-            head: product.forward + product.input + if full { product.weight } else { 0.0 } + moved + stack.host.head.get(),
+            head: product.forward
+                + product.input
+                + if full { product.weight } else { 0.0 }
+                + moved
+                + stack.host.head.get(),
             hop_bytes: 2.0 * t * h / tp,
             embedding: (shape.vocab as f64 / tp + shape.positions as f64) * h,
             head_params: columns * h,

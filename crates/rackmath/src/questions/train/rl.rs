@@ -145,7 +145,12 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     let apart = r.rollout_chips.is_some() || r.asynchronous;
     if let Some(n) = r.rollout_chips {
         let most = checked.chips.saturating_sub(1);
-        refuse_if(!(1..=most).contains(&n), "rollout_chips", n, format!("1 to {most}, so that a chip is left to train"))?;
+        refuse_if(
+            !(1..=most).contains(&n),
+            "rollout_chips",
+            n,
+            format!("1 to {most}, so that a chip is left to train"),
+        )?;
     }
     if !apart || r.rollout_chips.is_some() {
         return Ok(checked.weigh(r.rollout_chips, effort)?.answer(r, &checked, Vec::new()));

@@ -155,10 +155,14 @@ pub(super) fn card(r: &Request, model: &rackmath_spec::Model, run: &Run<'_>) -> 
         }
         a
     });
-    let cards: Vec<PeakCard> = worst.iter().flatten().map(|p| {
-        let when = said(p.moment);
-        PeakCard { when, chip_bytes: p.chip, host_bytes: p.host, fits: p.chip <= capacity }
-    }).collect();
+    let cards: Vec<PeakCard> = worst
+        .iter()
+        .flatten()
+        .map(|p| {
+            let when = said(p.moment);
+            PeakCard { when, chip_bytes: p.chip, host_bytes: p.host, fits: p.chip <= capacity }
+        })
+        .collect();
     let worst = cards.iter().filter(|p| !p.fits && p.when.says != "peak_steady").map(|p| &p.when);
     let says = says(if cut.tuning.is_full() { "tuned_full" } else { "tuned_adapters" })
         .with("params", trained)
