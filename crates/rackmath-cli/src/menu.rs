@@ -36,6 +36,12 @@ const VIEWS: &[Entry] = &[
         examples: &["rackmath traffic deepseek-v3 --on hgx-h800 --chips 128 --dp 128 --ep 128 --batch 16384"],
         does: Does::Answer(Question::Layout, Part::Traffic),
     },
+    Entry {
+        name: "breakeven",
+        about: "The same as own: own machines against a provider",
+        examples: &["rackmath breakeven llama-3.1-70b --on 8xh100 --provider-price 0.6/2.4/0.06"],
+        does: Does::Answer(Question::Own, Part::All),
+    },
 ];
 
 const TOOLS: &[Entry] = &[

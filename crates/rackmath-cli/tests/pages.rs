@@ -77,6 +77,7 @@ cost_to_an_owner: cost gpt-oss-120b --on hgx-b200 --owner -b 256
 fleet_for_requests: fleet --rate 1000 --prompt 4k --answer 500 --world-tok-s 128M
 cache_lifetimes: cache deepseek-v3 --on hgx-h800 --kv bf16 --gaps 30s:0.2,10min:0.15,1d:0.05
 fastmode: fastmode opus-4.6
+own: own llama-3.1-70b --on 8xh100 --provider-price 0.6/2.4/0.06 --hit 50% --isl 4k --osl 500 --route llama-3.1-8b=60%
 price_at_peak_hours: price deepseek-flash -i 1M --at 2026-10-27T02:30
 price_where_sources_disagree: price gpt-5.5 -i 300k -o 2k --mode priority
 ",

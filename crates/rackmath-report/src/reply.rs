@@ -61,6 +61,7 @@ pub fn pictures(question: Question) -> &'static [&'static str] {
         | Question::Price
         | Question::Cost
         | Question::Fleet
+        | Question::Own
         | Question::Fastmode
         | Question::Lifecycle
         | Question::Train
@@ -95,6 +96,7 @@ pub fn picture<'a>(reply: &'a Reply, show: Show<'_>) -> Result<Picture<'a>, Erro
         Reply::Price(a) => a.figure.as_ref().ok_or_else(none)?,
         Reply::Cost(a) => &a.figure,
         Reply::Fleet(a) => &a.figure,
+        Reply::Own(a) => &a.figure,
         Reply::Cache(a) if which("hits") => a.hit_figure.as_ref().ok_or_else(none)?,
         Reply::Cache(a) => &a.figure,
         Reply::Fastmode(a) => &a.figure,

@@ -1,10 +1,12 @@
 //! The catalogue: everything with a name, on one shelf per kind; what a face adds wins over what was there.
 
+use crate::acceptance::Acceptances;
 use crate::command::FlagList;
 use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::draw::PowerDraw;
 use crate::engine::Version;
 use crate::naming::{NameRules, shorter, unsold};
+use crate::mig::{self, Parts};
 use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::{SCALE_OUT, topology};
 use crate::{
@@ -47,7 +49,9 @@ pub enum Kind {
 impl Kind {
     /// What a text is, told by what only such a file has; a model where nothing tells.
     pub fn of(text: &str) -> Self {
-        const SIGNS: [(&str, Kind); 23] = [
+        const SIGNS: [(&str, Kind); 25] = [
+            ("[[part]]", Kind::Support),
+            ("[[accepted]]", Kind::Support),
             ("elsewhere", Kind::Support),
             ("[[family]]", Kind::Support),
             ("[[format]]", Kind::Support),
@@ -146,6 +150,8 @@ impl Default for Catalog {
             shelf(Kind::Support, "rates of failures", &["failures"], |id, text, _| file::failures(id, text)),
             shelf(Kind::Support, "rules of names", &["names"], |id, text, _| file::name_rules(id, text)),
             shelf(Kind::Support, "what chips draw", &["power"], |id, text, _| file::power_draw(id, text)),
+            shelf(Kind::Support, "parts of chips", &["mig"], |id, text, _| file::parts(id, text)),
+            shelf(Kind::Support, "how often guesses hold", &["acceptance"], |id, text, _| file::acceptances(id, text)),
             shelf(Kind::Support, "what an engine supports", &[], |id, text, c| {
                 file::engine_support(id, text, &*c.chip_families()?)
             }),
@@ -286,6 +292,9 @@ impl Catalog {
         if chips.holds(chip) {
             return self.chip(chip).map(|chip| Arc::new(of_chips(chip, n)));
         }
+        if let Some(part) = self.part(chip)? {
+            return Ok(Arc::new(of_chips(part, n)));
+        }
         if let Some((chip, n)) = self.name_rules().machine(name) {
             return self.chip(chip).map(|chip| Arc::new(of_chips(chip, n)));
         }
@@ -404,6 +413,26 @@ impl Catalog {
     /// What chips draw while they serve.
     pub fn power_draw(&self) -> Result<Arc<PowerDraw>, SpecError> {
         self.get("power")
+    }
+
+    /// The parts chips can be cut into.
+    pub fn parts(&self) -> Result<Arc<Parts>, SpecError> {
+        self.get("mig")
+    }
+
+    /// A part of a chip as a chip, such as `h100-mig-3g.40gb`; none where the name is not of that form.
+    fn part(&self, name: &str) -> Result<Option<Arc<Chip>>, SpecError> {
+        let Some((chip, part)) = mig::split(name) else { return Ok(None) };
+        let parts = self.parts()?;
+        let chip = if chip.is_empty() { parts.with_part(part).unwrap_or("h100-sxm") } else { chip };
+        let whole = self.get::<Chip>(chip)?;
+        let (of, profile) = parts.of(&whole.id, part)?;
+        Ok(Some(Arc::new(mig::part(&whole, of, profile))))
+    }
+
+    /// How often the guesses of drafters hold.
+    pub fn acceptances(&self) -> Result<Arc<Acceptances>, SpecError> {
+        self.get("acceptance")
     }
 
     /// What a family of engines runs on; none where no file says.

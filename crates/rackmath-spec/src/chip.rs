@@ -120,6 +120,12 @@ pub struct Price {
 }
 
 impl Price {
+    /// The price of a part.
+    pub(crate) fn times(&self, share: f64) -> Self {
+        let part = |rate: DollarRate| rate * share;
+        Self { value: part(self.value), low: self.low.map(part), high: self.high.map(part), ..self.clone() }
+    }
+
     /// The lowest and highest seen, where one is stated.
     pub fn range(&self) -> Option<(DollarRate, DollarRate)> {
         let stated = self.low.or(self.high).is_some();

@@ -4,6 +4,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod acceptance;
 pub mod attention;
 mod bundle;
 mod catalog;
@@ -29,6 +30,7 @@ pub mod lengths;
 pub mod line;
 pub mod measurement;
 pub mod memory;
+pub mod mig;
 pub mod model;
 pub mod name;
 pub mod naming;

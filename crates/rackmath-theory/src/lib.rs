@@ -5,7 +5,7 @@
 //! kinks), [`station`] (trains that leave on time), [`sparsity`] (what experts buy), [`experts`] (experts on chips),
 //! [`layout`] (which cuts are allowed), [`placement`] (what each chip holds and sends), [`budget`] (the memory an engine finds and takes), [`pages`] (the cache in pages), [`network`] (collectives),
 //! [`pipeline`] (schedules slot by slot), [`operator`] (one kernel on a real chip), [`timer`] (the one seam: how long is a pass), [`pass`] (a whole pass of an engine),
-//! [`adapters`] (low-rank pairs beside a model), [`steady`] (what users see of it), [`power`] (what chips draw meanwhile), [`lengths`] (when requests differ), [`traffic`] (what a trace says), [`plan`] (which deployment is best), [`cost`] (dollars and joules per token), [`fleet`] (from traffic to machines),
+//! [`adapters`] (low-rank pairs beside a model), [`steady`] (what users see of it), [`drafter`] (tokens guessed ahead), [`power`] (what chips draw meanwhile), [`lengths`] (when requests differ), [`traffic`] (what a trace says), [`plan`] (which deployment is best), [`cost`] (dollars and joules per token), [`fleet`] (from traffic to machines), [`own`] (own machines against a provider),
 //! [`price`] (what a provider charges), [`reuse`] (when a prefix is wanted again), [`lifetime`] (hold or recompute),
 //! [`fastmode`] (speed for money), [`crossover`] (what a price step or ratio would mean if it were cost), [`scaling`] (what
 //! size and data buy), [`lifecycle`] (pre-training, RL and serving in one budget), [`goodput`] (progress under failures),
@@ -28,8 +28,8 @@ pub mod train;
 pub use board::{experts, roofline, sparsity, station};
 pub use count::{curve, kv, lora};
 pub use machine::{budget, layout, network, operator, pages, pass, pipeline, placement, split, timer};
-pub use money::{cost, crossover, deduce, fastmode, fleet, lifetime, price, reuse};
-pub use serve::{adapters, chunk, deployment, lengths, measured, pools, power, steady, traffic};
+pub use money::{cost, crossover, deduce, fastmode, fleet, lifetime, own, price, reuse};
+pub use serve::{adapters, chunk, deployment, drafter, lengths, measured, pools, power, steady, traffic};
 pub use train::{forensics, goodput, lifecycle, reversible, rollout, scaling};
 
 /// For tests: that a number is another up to a relative tolerance.

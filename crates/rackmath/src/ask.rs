@@ -172,6 +172,11 @@ questions! {
     /// rackmath cost deepseek-v3 --on hgx-h800 --prefill-tok-s 9212.5 --decode-tok-s 1850 -u 1 --hit 0 --sheet deepseek-r1-api
     /// rackmath cost --owner --capex $48.6k --years 4 --capital 10%
     Cost "cost" cost;
+    /// Own or rented machines against a provider: from which use, from how many requests a day on they are cheaper
+    /// rackmath own llama-3.1-70b --on 8xh100 --provider-price 0.6/2.4/0.06 --hit 50% --isl 4k --osl 500
+    /// rackmath own deepseek-v3 --on 8xh200 --provider together --requests-per-day 200k --owner
+    /// rackmath own llama-3.1-70b --on 8xh100 --provider-price 0.6/2.4 --route llama-3.1-8b=60%
+    Own "own" own;
     /// From traffic to replicas, chips, racks, megawatts and dollars a day
     /// rackmath fleet --requests-s 1000 --prompt 4k --answer 500
     /// rackmath fleet --tokens-per-month 1e15 --peak 1.5

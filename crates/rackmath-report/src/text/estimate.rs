@@ -1,7 +1,7 @@
 //! Estimates as text: numbers with their intervals, where the step goes, what would help.
 
 use super::prelude::*;
-use rackmath::estimate::{Answer, Breakdown, Change, Piece, Pools, Problem, Range, Served, sweep};
+use rackmath::estimate::{Answer, Breakdown, Change, Piece, Pools, Problem, Range, Served, Speculated, sweep};
 use rackmath::evidence::{Evidence, Grade};
 use rackmath::simulate::{Percentiles, What};
 
@@ -19,6 +19,9 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     }
     if let Some(p) = &a.problem {
         problem(out, p);
+    }
+    if let Some(s) = &a.speculation {
+        speculated(out, s);
     }
     if let Some(s) = &a.served {
         numbers(out, s);
@@ -51,6 +54,30 @@ pub(super) fn pretended(out: &mut Page, said: Option<&Remark>) {
         out.paragraph("  ", out.style.bad(&words(said)));
         out.gap();
     }
+}
+
+/// What guessing ahead does, the verdict first.
+fn speculated(out: &mut Page, s: &Speculated) {
+    let said = format!("{}.", words(&s.verdict));
+    out.paragraph("  ", if s.speedup > 1.0 { out.style.good(&said) } else { out.style.bad(&said) });
+    if let Some(why) = &s.why {
+        out.paragraph("  ", format!("Why: {}.", words(why)));
+    }
+    let without = format!(
+        "{} per token without drafts; {} of the requests per second",
+        ms(s.tpot_without_ms),
+        percent_of(s.throughput_gain)
+    );
+    let rate =
+        or(s.throughput_loses_from, "", |c| format!(", fewer than without from {} in flight on", count(c as f64)));
+    out.paragraph("  ", format!("{without}{rate}."));
+    out.paragraph("  ", out.style.dim(&format!("Acceptance: {}.", words(&s.acceptance))));
+    out.gap();
+}
+
+/// A share that may be more than one.
+fn percent_of(x: f64) -> String {
+    format!("{} %", three(x * 100.0))
 }
 
 fn problem(out: &mut Page, p: &Problem) {
@@ -214,6 +241,9 @@ fn signed(gain: f64) -> String {
 pub(super) fn sweep(out: &mut Page, a: &sweep::Answer) {
     if let Some(p) = &a.problem {
         problem(out, p);
+    }
+    if let Some(s) = &a.speculation {
+        speculated(out, s);
     }
     if !a.rows.is_empty() {
         out.draw(&a.figure);

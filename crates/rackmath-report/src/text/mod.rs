@@ -11,6 +11,7 @@ mod layout;
 mod learn;
 mod lifecycle;
 mod outlook;
+mod own;
 mod page;
 mod plan;
 mod price;
@@ -67,6 +68,7 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::Price(a) => price::price(out, a),
         Reply::Cost(a) => cost::cost(out, a),
         Reply::Fleet(a) => cost::fleet(out, a),
+        Reply::Own(a) => own::own(out, a),
         Reply::Cache(a) => cost::cache(out, a),
         Reply::Fastmode(a) => cost::fastmode(out, a),
         Reply::Scaling(a) => lifecycle::scaling(out, a, figure().ok()),

@@ -11,6 +11,7 @@ pub(crate) mod noun;
 pub mod sheet;
 pub mod stored;
 
+pub(crate) use crate::acceptance::read as acceptances;
 pub use crate::attention::read as attention;
 pub(crate) use crate::chip::read as chip;
 pub(crate) use crate::command::read as flag_list;
@@ -25,6 +26,7 @@ pub(crate) use crate::kernel_gemm::read as gemm_kernels;
 pub(crate) use crate::kernel_moe::read as moe_kernels;
 pub(crate) use crate::kernel_small::read as small_kernels;
 pub(crate) use crate::naming::read as name_rules;
+pub(crate) use crate::mig::read as parts;
 pub(crate) use crate::network::read as network;
 pub use crate::price::read as price;
 pub(crate) use crate::router::read as router_rules;

@@ -6,5 +6,6 @@ pub mod deduce;
 pub mod fastmode;
 pub mod fleet;
 pub mod lifetime;
+pub mod own;
 pub mod price;
 pub mod reuse;

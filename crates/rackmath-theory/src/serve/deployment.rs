@@ -4,6 +4,7 @@
 //! layouts of a plan clone it for next to nothing.
 
 use crate::adapters::Adapters;
+use crate::drafter::Drafter;
 use crate::pass::{KernelSet, Pass, Senses};
 use crate::placement::{self, Load};
 use crate::pools::Prompts;
@@ -33,6 +34,8 @@ pub struct Deployment {
     pub split: Option<Arc<Split>>,
     /// Low-rank adapters that passes run beside the model.
     pub adapters: Option<Adapters>,
+    /// Who guesses tokens ahead, where any are guessed.
+    pub drafter: Drafter,
 }
 
 /// The measured constants of a machine's networks, where their kind is known.
@@ -69,6 +72,7 @@ impl Deployment {
             links,
             layout: Layout::single(),
             side: Bytes::ZERO,
+            drafter: Drafter::Layer,
             senses: None,
             split: None,
             adapters: None,
@@ -144,7 +148,12 @@ impl Deployment {
 
     /// Sequences whose cache fits in one attention group, with passes of at most `chunk` tokens.
     pub fn room(&self, requests: &Requests, chunk: f64) -> f64 {
-        placement::largest_batch(self, &self.load(requests, 1.0, chunk)) / self.groups()
+        let load = self.load(requests, 1.0, chunk);
+        let all = placement::largest_batch(self, &load) / self.groups();
+        match &self.drafter {
+            Drafter::Model(_) => (all * self.drafter.leaves(self, &load)).floor(),
+            Drafter::Layer | Drafter::Lookup(_) => all,
+        }
     }
 }
 

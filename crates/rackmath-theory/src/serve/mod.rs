@@ -3,6 +3,7 @@
 pub mod adapters;
 pub mod chunk;
 pub mod deployment;
+pub mod drafter;
 pub mod lengths;
 pub mod measured;
 pub mod pools;

@@ -4,10 +4,11 @@ use super::host::HostPart;
 use super::links::add_network;
 use super::products::{Matrix, Multiplier, PlainKernel, matrices, plain_math, silicon};
 use super::replay::{Launches, Replays};
-use super::{Assumption, Cost, Limit, MixerOp, Part, Pass, Stroke, Table, stretch};
+use super::{Assumption, Cost, Draft, Limit, MixerOp, Part, Pass, Stroke, Table, stretch};
 use crate::adapters::AdapterPass;
 use crate::count::{Part as Where, Use, block_tensors, experts_run, outer_tensors};
 use crate::deployment::{Deployment, Untimed};
+use crate::drafter::Drafter;
 use crate::layout::domain;
 use crate::network::{self, Collective, Group};
 use crate::operator::{Silicon, moe, streams};
@@ -131,7 +132,12 @@ impl Pass {
             }
             cost
         };
-        let draft = if drafts { Table::new(drafted) } else { Table::default() };
+        let draft = match &d.drafter {
+            _ if !drafts => Draft::Layer(Table::default()),
+            Drafter::Layer => Draft::Layer(Table::new(drafted)),
+            Drafter::Model(own) => Draft::Model(Box::new(Self::prepare(&own.beside(d), kernels, false, None)?)),
+            Drafter::Lookup(each) => Draft::Lookup(*each),
+        };
         Ok(Self {
             rows,
             head,

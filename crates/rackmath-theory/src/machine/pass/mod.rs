@@ -67,7 +67,7 @@ pub enum Assumption {
 pub struct Pass {
     rows: Table,
     head: Table,
-    draft: Table,
+    draft: Draft,
     mixers: Vec<(f64, MixerOp)>,
     joints: Joints,
     adapters: Option<(AdapterPass, Table)>,
@@ -89,13 +89,8 @@ impl Pass {
 
     pub fn cost(&self, work: &Work) -> Cost {
         let mut cost = self.checked(work);
-        let sequences = work.sequences();
-        if work.drafts > 0.0 && sequences > 0.0 {
-            let mut one = Cost::default();
-            self.draft.add(sequences, &mut one);
-            let mut time = Cost::of(Part::Draft, one.binding(), one.time() * work.drafts);
-            (time.compute, time.memory) = (one.compute * work.drafts, one.memory * work.drafts);
-            cost.plus(&time, 1.0);
+        if work.drafts > 0.0 && work.sequences() > 0.0 {
+            self.add_drafts(work, &mut cost);
             if self.ideal {
                 cost = Cost::ideal_of(cost.compute, cost.memory);
             }
@@ -103,7 +98,54 @@ impl Pass {
         cost
     }
 
+    /// What guessing the tokens of a pass takes; a model that guesses reads the prompts of the pass as well.
+    fn add_drafts(&self, work: &Work, cost: &mut Cost) {
+        let mut add = |one: &Cost, times: f64| {
+            let mut time = Cost::of(Part::Draft, one.binding(), one.time() * times);
+            (time.compute, time.memory) = (one.compute * times, one.memory * times);
+            cost.plus(&time, 1.0);
+        };
+        match &self.draft {
+            Draft::Layer(table) => {
+                let mut one = Cost::default();
+                table.add(work.sequences(), &mut one);
+                add(&one, work.drafts);
+            }
+            Draft::Model(pass) => {
+                add(&pass.launched(&Work { decodes: work.decodes, ..Work::default() }), work.drafts);
+                if work.prompts() > 0.0 {
+                    add(&pass.launched(&Work { chunks: work.chunks, ..Work::default() }), 1.0);
+                }
+            }
+            Draft::Lookup(each) => {
+                let searched: f64 = work.decodes.iter().map(|d| d.sequences * d.context).sum();
+                add(&Cost::of(Part::Draft, Limit::Host, *each * searched), 1.0);
+            }
+        }
+    }
+
+    /// A pass within a step: the host has prepared the step, and launches it.
+    fn launched(&self, work: &Work) -> Cost {
+        let mut cost = self.chips(work);
+        if !self.ideal {
+            let (launch, varies) = self.replays.launch(work.rows(), work.prompts() > 0.0);
+            cost.add(Part::Host, Limit::Host, mean_excess(launch, varies, cost.time().get()));
+        }
+        cost
+    }
+
     fn checked(&self, work: &Work) -> Cost {
+        let mut cost = self.chips(work);
+        let rows = work.rows();
+        if rows > 0.0 && !self.ideal {
+            let sequences = work.sequences() + work.prompts();
+            self.add_host(self.replays.launch(rows, work.prompts() > 0.0), sequences, &mut cost);
+        }
+        cost
+    }
+
+    /// What the chips do.
+    fn chips(&self, work: &Work) -> Cost {
         let mut cost = Cost::default();
         let rows = work.rows();
         if rows <= 0.0 {
@@ -129,7 +171,6 @@ impl Pass {
             // The whole pass overlaps: keep the longer side only.
             return Cost::ideal_of(cost.compute, cost.memory);
         }
-        self.add_host(self.replays.launch(rows, work.prompts() > 0.0), work.sequences() + work.prompts(), &mut cost);
         cost
     }
 
@@ -219,6 +260,16 @@ fn add_adapters(adapters: &AdapterPass, distinct: &Table, work: &Work, cost: &mu
 fn mean_excess(mean: f64, varies: f64, other: f64) -> f64 {
     let most = mean + varies - other;
     if most <= 2.0 * varies && varies > 0.0 { most.max(0.0).powi(2) / (4.0 * varies) } else { (mean - other).max(0.0) }
+}
+
+/// Who guesses tokens ahead, ready to be timed.
+#[derive(Clone, Debug)]
+enum Draft {
+    /// A layer and the head, by sequences.
+    Layer(Table),
+    Model(Box<Pass>),
+    /// The host, in so long for each token searched.
+    Lookup(Seconds),
 }
 
 /// One kernel's share of a pass: its time, never below its roofline, and what limits it.

@@ -5,5 +5,6 @@ pub mod cost;
 pub mod deduce;
 pub mod fastmode;
 pub mod fleet;
+pub mod own;
 pub mod price;
 pub mod serving;

@@ -10,6 +10,7 @@ use rackmath_spec::engine::Engine;
 use rackmath_spec::file::flags::Tool;
 use rackmath_spec::model::Formats;
 use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
+use rackmath_theory::drafter::Drafter;
 use rackmath_theory::kv;
 use rackmath_theory::pass::{KernelSet, Pass};
 use rackmath_theory::plan::space::MOST_DECODE;
@@ -263,6 +264,7 @@ pub(super) fn standings(catalog: &Catalog, ask: &Ask, r: &Request) -> Result<Vec
                         senses: None,
                         split: None,
                         adapters: None,
+                        drafter: Drafter::Layer,
                     };
                     let asked = Asked::by(Some(word));
                     let mut standing = support::stand(catalog, &on, asked, version)?;
@@ -309,6 +311,7 @@ fn item(
         senses: None,
         split: None,
         adapters: None,
+        drafter: Drafter::Layer,
     };
     let own = on.engine.schedule.chunk;
     let chunks: Vec<f64> = if ask.chunks.is_empty() { vec![own] } else { ask.chunks.clone() };

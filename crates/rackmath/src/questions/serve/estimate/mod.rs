@@ -6,6 +6,7 @@
 
 mod adapters;
 mod changes;
+mod drafter;
 mod flags;
 mod met;
 pub mod sweep;
@@ -13,6 +14,7 @@ mod words;
 pub(crate) mod work;
 
 pub use adapters::{LoraCard, Loras};
+pub use drafter::{Drafts, Speculated, Speculation};
 pub(crate) use words::{assumption, breakdown};
 
 use crate::desk::evidence::Evidence;
@@ -103,22 +105,6 @@ pub struct Request {
     pub changes: bool,
 }
 
-/// Tokens guessed ahead and checked together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
-#[educe(Default)]
-#[serde(deny_unknown_fields, default)]
-pub struct Speculation {
-    /// Tokens drafted for each sequence and step.
-    #[schemars(extend("x-flag" = "drafts num-speculative-tokens speculative-num-draft-tokens"))]
-    #[educe(Default = 3.0)]
-    pub drafts: f64,
-    /// Tokens a step yields, the checked one included.
-    pub accepted: Option<f64>,
-    /// Chance that a draft is accepted when all before it were, instead.
-    #[schemars(extend("x-unit" = "share"))]
-    pub acceptance: Option<f64>,
-}
-
 /// Prompts are computed by one pool of chips and answers by another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -151,6 +137,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     let holds = case.holds(&serving, &outcome, &met, effort)?;
     let mut answer = words::answer(&case, &serving, &outcome, &met, holds);
     answer.loras = if barred { None } else { adapters::card(catalog, &case, &serving, &outcome) };
+    if answer.served.is_some() {
+        answer.speculation = case.speculated(&serving, &outcome)?;
+    }
     if request.changes && !barred {
         answer.changes = changes::best(catalog, &case, &serving, (&outcome, met.run()), effort)?;
     }
@@ -194,6 +183,9 @@ pub struct Answer {
     pub evidence: Option<Evidence>,
     /// What is served; nothing when the model does not fit, or the engine does not run it.
     pub served: Option<Served>,
+    /// What tokens guessed ahead do to it, where any are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speculation: Option<Speculated>,
     /// What stands in the way, if anything does.
     pub problem: Option<Problem>,
     /// The two pools, when prompts have chips of their own.

@@ -44,6 +44,9 @@ pub struct Answer {
     pub rows: Vec<Row>,
     /// Tokens per second of a user against those of a chip.
     pub figure: Figure,
+    /// What tokens guessed ahead do, where any are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speculation: Option<super::Speculated>,
     /// What stands in the way, if anything does.
     pub problem: Option<super::Problem>,
     /// What the numbers assume.
@@ -115,7 +118,19 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let engine = Engine { schedule: case.ask.on.engine.schedule.clone(), ..ideal };
     let limit = Ask { on: Deployment { engine: engine.into(), ..case.ask.on.clone() }, ..case.ask.clone() };
     let roof = run(&limit, &case.ready(&limit)?)?;
-    let figure = figure(&page, &rows, &roof);
+    let speculation = case.speculated(&serving, &first)?.filter(|_| page.served.is_some());
+    let mut figure = figure(&page, &rows, &roof);
+    if let (Some(guess), Some(said)) = (&case.guess, &speculation) {
+        // The same without guesses, and where both meet.
+        let plain = case.unguessed(guess);
+        let bare = case.ready_like(&plain, Some(&serving))?;
+        figure.series.push(line(says("without_drafts"), Role::Kv, &run(&plain, &bare)?));
+        if let Some(c) = said.loses_from.map(|c| c as f64) {
+            let at = row(&case.ask, c, &serving.under(&case.ask.requests, Loading::Concurrency(c)));
+            let label = says("drafts_lose_from").with("requests", c);
+            figure.marks.push(Mark::at(at.output_tok_s_per_user, at.output_tok_s_per_chip, label));
+        }
+    }
     Ok(Answer {
         model: page.model,
         system: page.system,
@@ -123,6 +138,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         layout: layout::words(&case.found.model, &case.ask.on.layout),
         rows,
         figure,
+        speculation,
         problem: page.problem,
         assumptions: said.into_iter().chain(page.pretended).chain(page.assumptions).collect(),
     })
@@ -149,7 +165,7 @@ fn row(ask: &Ask, concurrency: f64, o: &Outcome) -> Row {
 }
 
 /// The points of a line from slow users to fast ones; where memory is full points fall together and one is kept.
-fn line(name: &str, role: Role, rows: &[Row]) -> Series {
+fn line(name: impl Into<Remark>, role: Role, rows: &[Row]) -> Series {
     let mut points: Vec<(f64, f64)> = rows.iter().map(|r| (r.output_tok_s_per_user, r.output_tok_s_per_chip)).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
     points.dedup_by(|b, a| b.0 <= a.0 * (1.0 + 1e-9));

@@ -72,6 +72,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
         pretended: standing.pretended(pretend),
         evidence: case.evidence(p).filter(|_| fits),
         served: fits.then(|| served(case, p, outcome, met)),
+        speculation: None,
         problem: barred.map(not_possible).or_else(|| problem(case, p, outcome, met, holds)),
         pools: outcome.flow.as_ref().filter(|_| fits).and_then(|flow| {
             let (pool, network) = (p.split.as_ref()?, r.system.levels.last());
@@ -340,8 +341,10 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
     let schedule = says(together).with("name", &engine.name).with("chunk", s.chunk).with("sequences", s.sequences);
     let load = [
         Some(schedule.with("memory", s.memory)),
-        (ask.requests.drafts > 0.0)
-            .then(|| drafts.with("drafts", ask.requests.drafts).with("accepted", ask.requests.accepted)),
+        (ask.requests.drafts > 0.0).then(|| {
+            let said = drafts.with("drafts", ask.requests.drafts).with("accepted", ask.requests.accepted);
+            case.guess.as_ref().and_then(|guess| guess.assumed(&ask.requests)).unwrap_or(said)
+        }),
         (ask.split.is_none() && used < chips).then(|| says("instance_on_part").with("used", used).with("chips", chips)),
         (outcome.groups < p.groups())
             .then(|| says("groups_in_use").with("used", outcome.groups.floor()).with("groups", p.groups())),

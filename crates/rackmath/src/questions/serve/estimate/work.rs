@@ -1,6 +1,7 @@
 //! From a request to something that can be evaluated: names resolved, numbers checked.
 
-use super::{Request, Speculation};
+use super::Request;
+use super::drafter::{self, Guess};
 use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
@@ -10,9 +11,10 @@ use crate::support::{self, Asked, Standing, Verdict};
 use rackmath_spec::engine::{Engine, Replay, Version};
 use rackmath_spec::file::flags::Tool;
 use rackmath_theory::deployment::{Deployment, usual_cache};
+use rackmath_theory::drafter::Drafter;
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::pools::{Loading, Serving};
-use rackmath_theory::steady::{Requests, yielded};
+use rackmath_theory::steady::Requests;
 
 /// What is evaluated, and what a change alters.
 #[derive(Clone, Debug)]
@@ -37,6 +39,8 @@ pub(crate) struct Case<'a> {
     /// A version of the engine that no family covers.
     pub uncovered: Option<Version>,
     kernels: KernelSet,
+    /// Speculation, where it is asked for.
+    pub guess: Option<Guess>,
     /// What was measured.
     pub scale: Scale,
     /// Whether the engine runs it there.
@@ -57,7 +61,7 @@ impl<'a> Case<'a> {
             on.kv = usual_cache(&on.model, on.formats, &engine);
         }
         on.engine = engine;
-        let requests = requests(request)?;
+        let mut requests = requests(request)?;
         let (asked, version) = (Asked::by(request.setting.weights.as_deref()), support::version(&request.engine));
         let mut standing = support::stand_for(catalog, on, asked, version, requests.input + requests.output)?;
         standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
@@ -67,6 +71,7 @@ impl<'a> Case<'a> {
         }
         standing.refuse_layout(&layout);
         on.layout = layout;
+        let guess = drafter::put(catalog, request, on, &mut requests)?;
         let at = on.load(&requests, 1.0, on.engine.schedule.chunk);
         request.offload.apply(catalog, on, &at, &cards)?;
         let mut ask = Ask {
@@ -77,9 +82,16 @@ impl<'a> Case<'a> {
             price: found.priced().then(|| found.chip_price.get()),
         };
         super::adapters::put(catalog, request.loras.as_ref(), &mut ask)?;
-        let kernels = KernelSet::of_model(catalog, &ask.on.model)?;
+        let kernels = match &ask.on.drafter {
+            Drafter::Model(_) => KernelSet::of(catalog)?,
+            Drafter::Layer | Drafter::Lookup(_) => KernelSet::of_model(catalog, &ask.on.model)?,
+        };
         let scale = Scale::of(catalog)?;
-        Ok(Self { catalog, request, found, chosen, uncovered, kernels, scale, standing, ask })
+        let mut case = Self { catalog, request, found, chosen, uncovered, kernels, guess, scale, standing, ask };
+        if let Some(guess) = case.guess.clone() {
+            guess.settle(&case.ready(&case.ask)?, &mut case.ask);
+        }
+        Ok(case)
     }
 
     /// Whether the engine runs something else than asked for; in the version asked for, where it is the same engine.
@@ -176,25 +188,11 @@ fn requests(request: &Request) -> Result<Requests, Error> {
     let expected = "2 tokens or more; prompts alone are a question for `step --pass`";
     refuse_if(output < 2.0, "osl", request.osl, expected)?;
     let cached = share("prefix_hit", request.prefix_hit)?;
-    let (drafts, accepted) = request.speculation.as_ref().map_or(Ok((0.0, 1.0)), accepted)?;
-    Ok(Requests { cached, drafts, accepted, ..Requests::of(input, output) })
+    Ok(Requests { cached, ..Requests::of(input, output) })
 }
 
-fn share(field: &'static str, x: f64) -> Result<f64, Error> {
+pub(super) fn share(field: &'static str, x: f64) -> Result<f64, Error> {
     Fraction::checked(x).map(Fraction::get).ok_or_else(|| Error::value(field, x, "a share from 0 to 1"))
-}
-
-fn accepted(s: &Speculation) -> Result<(f64, f64), Error> {
-    let drafts = tokens("drafts", s.drafts, 0.0)?.get();
-    refuse_if(drafts > 64.0, "drafts", s.drafts, "0 to 64 tokens")?;
-    let most = drafts + 1.0;
-    match (s.accepted, s.acceptance) {
-        (Some(a), None) if (1.0..=most).contains(&a) => Ok((drafts, a)),
-        (Some(a), None) => Err(Error::value("accepted", a, format!("1 to {most} tokens a step"))),
-        (None, Some(alpha)) => Ok((drafts, yielded(drafts, share("acceptance", alpha)?))),
-        (None, None) => Err(Error::value("speculation", "no acceptance", "accepted or acceptance, as measured")),
-        (Some(_), Some(_)) => Err(Error::value("speculation", "accepted and acceptance", "one of them")),
-    }
 }
 
 fn load(request: &Request) -> Result<Loading, Error> {
