@@ -89,15 +89,15 @@ mod tests {
 
     #[test]
     fn a_second_machine_moves_the_break_even() {
-        // A machine of $100 a day takes 1,000 requests; a provider asks 15 cents each.
+        // A machine of $100 a day takes 1,000 requests; a provider asks 16 cents each.
         let (own, paid) = (
             Side { fixed: 100.0, capacity: 1000.0, each: 0.0 },
-            Side { fixed: 0.0, capacity: f64::INFINITY, each: 0.15 },
+            Side { fixed: 0.0, capacity: f64::INFINITY, each: 0.16 },
         );
         let found = crossings(&own, &paid, 10_000.0);
         let at: Vec<(f64, bool, bool)> =
             found.iter().map(|c| ((c.requests * 10.0).round() / 10.0, c.first, c.equal)).collect();
-        assert_eq!(at, [(666.7, true, true), (1000.0, false, false), (1333.3, true, true)]);
+        assert_eq!(at, [(625.0, true, true), (1000.0, false, false), (1250.0, true, true)]);
         close(own.cost(found[0].requests), paid.cost(found[0].requests), 1e-12);
         // A provider that is cheaper than a full machine always is.
         let cheap = Side { each: 0.09, ..paid };

@@ -197,7 +197,7 @@ mod tests {
             (0.68, 0.88, [1.68, 2.08, 2.30, 2.395, 2.435, 2.45, 2.455]),
         ] {
             for (k, seen) in (1_u32..).zip(printed) {
-                crate::close(expected(f64::from(k), first, fade), seen, 0.04);
+                crate::close(expected(f64::from(k), first, fade), seen, 0.05);
             }
         }
         for k in [0.0, 1.0, 3.0, 7.0] {

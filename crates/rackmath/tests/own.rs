@@ -1,0 +1,56 @@
+//! Own machines against a provider: equal where it is said, dearer below, cheaper above.
+
+use rackmath::own::{Request, answer};
+use rackmath::setting::Setting;
+
+fn request() -> Request {
+    let setting = Setting { model: "llama-3.1-70b".into(), on: "8xh100".into(), ..Setting::default() };
+    Request { setting, provider_price: Some("0.6/2.4/0.06".into()), ..Request::default() }
+}
+
+#[test]
+fn at_the_break_even_both_cost_the_same_to_the_cent() {
+    let catalog = rackmath_catalog::embedded();
+    for hit in [0.0, 0.5, 0.9] {
+        let a = answer(&catalog, &Request { hit, ..request() }).unwrap();
+        for c in a.changes.iter().filter(|c| c.equal) {
+            assert!((c.own_usd_per_day - c.provider_usd_per_day).abs() < 0.005, "{c:?}");
+        }
+        let Some(from) = a.cheaper_from_requests_per_day else { continue };
+        let at = |x: f64| {
+            let q = Request { hit, requests_per_day: Some(x), ..request() };
+            let t = answer(&catalog, &q).unwrap().there.unwrap();
+            t.own_usd_per_day - t.provider_usd_per_day
+        };
+        assert!(at(from * 0.99) > 0.0 && at(from * 1.01) < 0.0);
+        let share = a.cheaper_from_utilisation.unwrap();
+        assert!((0.0..=1.0).contains(&share), "{share}");
+    }
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let catalog = rackmath_catalog::embedded();
+    for (bad, word) in [
+        (Request { provider_price: Some("cheap".into()), ..request() }, "0.6/2.4/0.06"),
+        (Request { reserved_usd_per_hour: Some(40.0), ..request() }, "reserved"),
+        (Request { route: Some("qwen3-8b".into()), ..request() }, "60%"),
+        (Request { route: Some("qwen3-8b=160%".into()), ..request() }, "60%"),
+        (Request { peak: 0.5, ..request() }, "peak"),
+        (Request { provider: Some("nobody".into()), provider_price: None, ..request() }, "nobody"),
+    ] {
+        let said = answer(&catalog, &bad).unwrap_err().to_string();
+        assert!(said.contains(word), "{said}");
+    }
+}
+
+#[test]
+fn a_small_model_for_all_requests_replaces_the_large_one() {
+    let catalog = rackmath_catalog::embedded();
+    let q = Request { route: Some("llama-3.1-8b=100%".into()), requests_per_day: Some(1e6), ..request() };
+    let routed = answer(&catalog, &q).unwrap().route.unwrap();
+    assert_eq!(routed.machines[1], 0);
+    assert!(routed.after_usd_per_day < routed.before_usd_per_day);
+    let none = answer(&catalog, &Request { route: Some("llama-3.1-8b=0%".into()), ..q }).unwrap().route.unwrap();
+    assert_eq!(none.before_usd_per_day, none.after_usd_per_day);
+}
