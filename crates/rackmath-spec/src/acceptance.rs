@@ -11,6 +11,7 @@ use strum::{Display, IntoStaticStr, VariantArray};
 pub struct Acceptances {
     pub as_of: String,
     pub lookup: Lookup,
+    pub pass: DraftPass,
     pub head: Head,
     pub accepted: Vec<Accepted>,
 }
@@ -20,6 +21,14 @@ pub struct Acceptances {
 #[serde(deny_unknown_fields)]
 pub struct Lookup {
     pub s_per_token: f64,
+    pub source: String,
+}
+
+/// What a pass of a drafter costs beside its work on the chips.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DraftPass {
+    pub host_s: f64,
     pub source: String,
 }
 
@@ -106,7 +115,7 @@ impl Acceptances {
 
 pub(crate) fn read(id: &str, text: &str) -> Result<Acceptances, SpecError> {
     let file = format!("support {id}");
-    let all: Acceptances = cited(&file, id, text, &["id", "lookup.note"])?;
+    let all: Acceptances = cited(&file, id, text, &["id", "lookup.note", "pass.note"])?;
     let share = |x: f64| (0.0..=1.0).contains(&x);
     for a in &all.accepted {
         let field = format!("accepted of {} on {}", a.drafter, a.workload);
@@ -116,6 +125,9 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Acceptances, SpecError> {
         if !(a.fade > 0.0 && a.fade <= 1.0) {
             return Err(SpecError::field(&file, field, a.fade, "a fade above 0, at most 1"));
         }
+    }
+    if !(all.pass.host_s >= 0.0 && all.pass.host_s < 1.0) {
+        return Err(SpecError::field(&file, "pass.host_s", all.pass.host_s, "a time of 0 or above"));
     }
     if !(all.lookup.s_per_token >= 0.0 && all.lookup.s_per_token < 1.0) {
         return Err(SpecError::field(&file, "lookup.s_per_token", all.lookup.s_per_token, "a time of 0 or above"));

@@ -18,10 +18,7 @@ pub(super) fn own(out: &mut Page, a: &Answer) {
         out.paragraph("! ", format!("{}.", words(why)));
     }
     out.gap();
-    out.field(
-        "own machine",
-        format!("{} a day ({} a chip and hour)", usd(a.machine_usd_per_day), hourly(a.chip_usd_per_hour)),
-    );
+    out.field("own machine", format!("{} a day ({} a chip)", usd(a.machine_usd_per_day), hourly(a.chip_usd_per_hour)));
     out.below(&a.basis);
     let (most, full) = (count(a.machine_requests_per_day.floor()), count(a.full_requests_per_day.floor()));
     out.field("takes", format!("{most} requests a day; {full} if it never rested"));

@@ -16,7 +16,7 @@
 //! While weights bind a pass, V hardly grows with k and every accepted guess is won. When arithmetic binds, V grows as fast as
 //! its rows: then a(k) < 1 + k says that guesses lose, whoever makes them. A drafter with a cost of its own loses before that.
 //!
-//! A draft model reads every prompt as well, in the pass in which the model does; its cache stands beside the model's. A
+//! A pass of a draft model waits for the host, which prepares each. The model reads every prompt as well, in the pass in which the model does; its cache stands beside the model's. A
 //! look-up costs the host a time for each token it searches. Assumes: chances do not depend on each other.
 //! Ignores: trees of guesses. Source: Leviathan, Kalman, Matias, Fast Inference from Transformers via
 //! Speculative Decoding (arXiv 2211.17192), for a(k); the rest ours.
@@ -49,6 +49,8 @@ pub struct DraftModel {
     pub kv: Dtype,
     /// Chips it is cut over; as many as the other unless given.
     pub tp: Option<u64>,
+    /// The host's time for each of its passes.
+    pub prepare: Seconds,
 }
 
 impl DraftModel {

@@ -135,7 +135,9 @@ impl Pass {
         let draft = match &d.drafter {
             _ if !drafts => Draft::Layer(Table::default()),
             Drafter::Layer => Draft::Layer(Table::new(drafted)),
-            Drafter::Model(own) => Draft::Model(Box::new(Self::prepare(&own.beside(d), kernels, false, None)?)),
+            Drafter::Model(own) => {
+                Draft::Model(Box::new(Self::prepare(&own.beside(d), kernels, false, None)?), own.prepare)
+            }
             Drafter::Lookup(each) => Draft::Lookup(*each),
         };
         Ok(Self {

@@ -111,8 +111,12 @@ impl Pass {
                 table.add(work.sequences(), &mut one);
                 add(&one, work.drafts);
             }
-            Draft::Model(pass) => {
-                add(&pass.launched(&Work { decodes: work.decodes, ..Work::default() }), work.drafts);
+            Draft::Model(pass, prepare) => {
+                let mut one = pass.launched(&Work { decodes: work.decodes, ..Work::default() });
+                if !self.ideal {
+                    one.add(Part::Host, Limit::Host, prepare.get());
+                }
+                add(&one, work.drafts);
                 if work.prompts() > 0.0 {
                     add(&pass.launched(&Work { chunks: work.chunks, ..Work::default() }), 1.0);
                 }
@@ -267,7 +271,8 @@ fn mean_excess(mean: f64, varies: f64, other: f64) -> f64 {
 enum Draft {
     /// A layer and the head, by sequences.
     Layer(Table),
-    Model(Box<Pass>),
+    /// A model's own passes, and the host's time for each.
+    Model(Box<Pass>, Seconds),
     /// The host, in so long for each token searched.
     Lookup(Seconds),
 }

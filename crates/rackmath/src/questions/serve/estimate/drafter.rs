@@ -222,6 +222,7 @@ fn drafter(
     };
     let own = on.model.shape().is_some_and(|shape| shape.mtp.is_some());
     let acceptances = catalog.acceptances()?;
+    let prepare = Seconds::s(acceptances.pass.host_s);
     Ok(match kind {
         None => {
             refuse_tp(s.draft_tp)?;
@@ -245,7 +246,7 @@ fn drafter(
                 head.ok_or_else(|| Error::value("model", format!("\"{}\"", on.model.id), crate::setting::LAYERED))?;
             let formats = head.formats();
             on.drafter = Drafter::Model(
-                DraftModel { kv: head.cache_dtype(), model: head.into(), formats, tp: s.draft_tp }.into(),
+                DraftModel { kv: head.cache_dtype(), model: head.into(), formats, tp: s.draft_tp, prepare }.into(),
             );
             says("drafter_head").with("words", acceptances.head.words as f64)
         }
@@ -262,7 +263,8 @@ fn drafter(
             let formats = formats(&model, None)?;
             let words = says("drafter_model").with("name", &model.name).with("chips", s.draft_tp.map(|n| n as f64));
             on.drafter = Drafter::Model(
-                DraftModel { kv: usual_cache(&model, formats, &on.engine), model, formats, tp: s.draft_tp }.into(),
+                DraftModel { kv: usual_cache(&model, formats, &on.engine), model, formats, tp: s.draft_tp, prepare }
+                    .into(),
             );
             words
         }
@@ -339,13 +341,13 @@ impl Case<'_> {
     }
 
     /// What guessing ahead does to this deployment.
-    pub(super) fn speculated(&self, p: &Serving, o: &Outcome) -> Result<Option<Speculated>, Error> {
+    pub(super) fn speculated(&self, p: &Serving, o: &Outcome, load: Loading) -> Result<Option<Speculated>, Error> {
         let Some(guess) = self.guess.as_ref().filter(|_| self.ask.requests.drafts > 0.0 && o.fits) else {
             return Ok(None);
         };
         let plain = self.unguessed(guess);
         let bare = self.ready_like(&plain, Some(p))?;
-        let without = bare.under(&plain.requests, plain.load);
+        let without = bare.under(&plain.requests, load);
         let held = |s: &Serving| s.main.server(s.room).most() * s.groups();
         // Beyond what it holds with a drafter beside it, fewer sequences decode than without: a token is then compared with another.
         let whole = |n: f64| n.clamp(1.0, MOST_FLIGHT).floor() as u64;
@@ -377,7 +379,7 @@ impl Case<'_> {
                 .with("limit", limit.name())
                 .with("drafting", drafting)
         });
-        let best = guess.best(p, &self.ask);
+        let best = guess.best(p, &Ask { load, ..self.ask.clone() });
         let said = says(if speedup > 1.0 { "speculation_wins" } else { "speculation_loses" });
         let said = said.with("drafts", drafts).with("drafter", guess.drafter.clone()).with("speedup", speedup);
         let said = said.with("slower", 1.0 / speedup).with("from", from.filter(|c| *c > 1).map(|c| c as f64));

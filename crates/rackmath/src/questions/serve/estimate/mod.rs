@@ -138,7 +138,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     let mut answer = words::answer(&case, &serving, &outcome, &met, holds);
     answer.loras = if barred { None } else { adapters::card(catalog, &case, &serving, &outcome) };
     if answer.served.is_some() {
-        answer.speculation = case.speculated(&serving, &outcome)?;
+        answer.speculation = case.speculated(&serving, &outcome, case.ask.load)?;
     }
     if request.changes && !barred {
         answer.changes = changes::best(catalog, &case, &serving, (&outcome, met.run()), effort)?;

@@ -118,7 +118,8 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let engine = Engine { schedule: case.ask.on.engine.schedule.clone(), ..ideal };
     let limit = Ask { on: Deployment { engine: engine.into(), ..case.ask.on.clone() }, ..case.ask.clone() };
     let roof = run(&limit, &case.ready(&limit)?)?;
-    let speculation = case.speculated(&serving, &first)?.filter(|_| page.served.is_some());
+    let speculation =
+        case.speculated(&serving, &first, Loading::Concurrency(request.from))?.filter(|_| page.served.is_some());
     let mut figure = figure(&page, &rows, &roof);
     if let (Some(guess), Some(said)) = (&case.guess, &speculation) {
         // The same without guesses, and where both meet.
