@@ -43,7 +43,7 @@ pub(super) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Req
     }
     if let Some(drafts) = launch.start.drafts.filter(|n| *n > 0) {
         match &mut r.speculation {
-            Some(speculation) => speculation.drafts = drafts as f64,
+            Some(speculation) => speculation.drafts = super::Drafts::Number(drafts as f64),
             None => said.push(says("flags_no_acceptance").with("drafts", drafts)),
         }
     }
