@@ -5,8 +5,8 @@ use crate::command::FlagList;
 use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::draw::PowerDraw;
 use crate::engine::Version;
-use crate::naming::{NameRules, shorter, unsold};
 use crate::mig::{self, Parts};
+use crate::naming::{NameRules, shorter, unsold};
 use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::{SCALE_OUT, topology};
 use crate::{
