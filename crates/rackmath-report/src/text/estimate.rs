@@ -13,10 +13,6 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     out.paragraph("", format!("{on}; {lengths}; weights {}, KV {}", words(&a.weights), words(&a.kv)));
     out.gap();
     pretended(out, a.pretended.as_ref());
-    if let Some(o) = &a.offload {
-        out.paragraph("  ", &o.says);
-        out.gap();
-    }
     if let Some(p) = &a.problem {
         problem(out, p);
     }
@@ -25,6 +21,10 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     }
     if let Some(s) = &a.served {
         numbers(out, s);
+        if let Some(o) = &a.offload {
+            let label = if o.cards.is_empty() { "in host memory" } else { "cards" };
+            out.wrapped(&format!("  {label:<22} "), &" ".repeat(25), &o.says);
+        }
         evidence(out, a.evidence.as_ref());
         if let Some(p) = &a.pools {
             pools(out, p);

@@ -42,7 +42,8 @@ fn fit(out: &mut Page, a: &Answer) {
     let verdict = words(&a.verdict);
     out.row("memory", if a.fits { out.style.good(&verdict) } else { out.style.bad(&verdict) });
     if let Some(o) = &a.offload {
-        out.row("in host memory", words(&o.says));
+        let label = if o.cards.is_empty() { "in host memory" } else { "cards" };
+        out.wrapped(&format!("  {label:<22} "), &" ".repeat(25), &o.says);
     }
     out.maybe("first change that fits", a.first_change.as_ref());
     out.maybe("split that fits", a.split_that_fits.as_ref());

@@ -267,7 +267,7 @@ impl Offloaded {
         if !host.chip.processor {
             let known = processors(catalog);
             let near = Error::unknown("processor", name, known.iter().map(String::as_str));
-            return Err(near.at("host"));
+            return Err(near.hint("expected a processor such as epyc-9654, xeon-8480 or ryzen-9-7950x").at("host"));
         }
         if self.host_memory_bytes.is_some() || self.host_bandwidth_gb_per_s.is_some() {
             let own = Arc::make_mut(&mut Arc::make_mut(&mut host).chip);
@@ -322,7 +322,7 @@ pub(crate) fn card(on: &Deployment, load: &Load) -> Option<OffloadCard> {
     let says = says("weights_with_host")
         .with("host", &host.name)
         .with("bandwidth", host.bandwidth())
-        .with("layers", (whole > 0.0).then_some(whole))
+        .with("layers", (whole > 0.0).then(|| (whole * 10.0).round() / 10.0))
         .with("of", layers)
         .with("experts", (experts > 0.0).then_some(experts))
         .with("weights", weights)
@@ -415,9 +415,16 @@ pub(crate) fn host_lacks(on: &Deployment, load: &Load) -> Option<Bytes> {
 
 /// The split that would make it fit on one card: most layers there, and the fewest layers of experts elsewhere.
 pub(crate) fn would_fit(catalog: &Catalog, asked: &Offloaded, on: &Deployment, load: &Load) -> Option<Remark> {
+    if on.split.as_ref().is_some_and(|split| !split.cards.is_empty()) {
+        return None;
+    }
     let (engine, _) = catalog.engine("llamacpp").ok()?;
     let on = Deployment { split: None, engine, ..on.clone() };
-    if on.layout.chips() > 1 || on.system.chip.processor || matches!(place(&on, load).fit, Fit::Fits { .. }) {
+    if asked.tensor_split.is_some()
+        || on.layout.chips() > 1
+        || on.system.chip.processor
+        || matches!(place(&on, load).fit, Fit::Fits { .. })
+    {
         return None;
     }
     let empty = asked.empty(catalog, &on, false).ok()?;

@@ -167,8 +167,8 @@ pub(crate) fn common_basis(catalog: &Catalog, machines: &[&str]) -> Result<Optio
 /// Finds what a setting names, or says which name is wrong.
 pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
     let mut model = catalog.model(&setting.model).map_err(|e| e.at("setting.model"))?;
-    let expected =
-        "one machine, or several with commas to choose from; fleets joined by + are for `plan` and `simulate`";
+    let expected = "one machine, or several with commas to choose from; fleets joined by + are for `plan` and `simulate`, cards of \
+                    one machine for `memory` and for {engine} llamacpp";
     refuse_if(setting.on.contains('+'), "setting.on", &setting.on, expected)?;
     let (on, stated) = machine(&setting.on)?;
     let mut system = catalog.system(on).map_err(|e| e.at("setting.on"))?;

@@ -386,7 +386,8 @@ impl<'a> Reader<'a> {
     /// Formats by part: the one there is, or the mean of several as exactly as bits go.
     fn formats(&self) -> Formats {
         let kind = self.header.keys.get("general.file_type").and_then(Value::as_u64).and_then(file_type);
-        let vector = |t: &Tensor| t.sides.len() < 2 || t.name.contains("norm");
+        // Norms of the hidden vector stand by themselves; biases and other norms belong to what they follow.
+        let vector = |t: &Tensor| t.sides == [self.hidden] && t.name.contains("norm");
         let routed = |t: &Tensor| t.name.contains("_exps.");
         let router = |t: &Tensor| t.name.contains("ffn_gate_inp");
         let linear = |t: &Tensor| t.name.contains(".ffn_") && !routed(t) && !router(t) && !vector(t);
