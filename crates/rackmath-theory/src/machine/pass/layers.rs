@@ -115,7 +115,9 @@ impl Pass {
                 let here = layer.count - layer.away.0;
                 prep.add_layer(layer, rows, (here, here - layer.away.1), &mut cost);
             }
-            hosts.iter().for_each(|host| host.add(&prep, rows, &mut cost));
+            for host in &hosts {
+                host.add(&prep, rows, &mut cost);
+            }
             prep.add_edges(rows, &mut cost);
             cost
         };
