@@ -82,6 +82,8 @@ pub struct Shape {
     pub vocab: u64,
     pub tied: bool,
     pub head_bias: bool,
+    /// Whether nothing turns its vectors into words: embedding and reranking models, towers.
+    pub headless: bool,
     /// Rows of a learned position table; 0 with rotary or no positions.
     pub positions: u64,
     pub norm: Norm,
@@ -421,6 +423,12 @@ impl Shape {
             context_max: Some(2048),
             ..Self::default()
         }
+    }
+
+    /// Whether it writes nothing: no token waits for another.
+    pub fn encodes(&self) -> bool {
+        let both = |run: &Run| matches!(&run.block.mixer, Mixer::Attention(a) if a.both_ways);
+        !self.runs.is_empty() && self.runs.iter().all(both)
     }
 
     pub fn n_layers(&self) -> u64 {

@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 use rackmath_spec::tower::{Rule, Sense, Window};
-use rackmath_theory::count::towers::{self, Picture};
+use rackmath_theory::count::towers::{self, Picture, Seen};
+use rackmath_theory::deployment::Deployment;
+use rackmath_theory::pass::{KernelSet, Senses, Spread, encoding};
+use std::sync::Arc;
 
 /// Rules as published with the models, by the names in the table.
 fn rules() -> Vec<(&'static str, Rule)> {
@@ -117,6 +120,29 @@ fn computed_towers_equal_the_published_ones() {
     assert!(checked >= 28, "{checked}");
     let gemma = catalog.model("gemma-3-27b").unwrap();
     assert!(towers::tower(gemma.shape().unwrap(), Sense::Hearing).is_none());
+}
+
+/// A plain PyTorch encoder on an H200 (`data/encoders_h200.py`), on one chip as vLLM runs it: half of the passes within 1.6.
+#[test]
+fn encoders_take_about_as_long_as_measured() {
+    let catalog = rackmath_catalog::embedded();
+    let mut ratios: Vec<f64> = Vec::new();
+    for line in include_str!("data/encoders_h200.csv").lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let number = |i: usize| cells[i].parse::<f64>().unwrap();
+        let on = Deployment::named(&catalog, cells[0], "h200", "vllm").unwrap();
+        let kernels = KernelSet::of_model(&catalog, &on.model).unwrap();
+        let (sequences, patches) = (number(1) as u64, number(2) as u64);
+        let seen = Seen { tokens: sequences * patches / 4, sequences, patches };
+        let senses = Senses { seen: vec![(Sense::Sight, seen)], prompt: 1.0, spread: Spread::Apart, chips: None };
+        let on = Deployment { senses: Some(Arc::new(senses)), ..on };
+        let ours = encoding(&on, &kernels).unwrap().time().as_ms();
+        ratios.push(number(3) / ours);
+    }
+    ratios.sort_by(f64::total_cmp);
+    assert!(ratios[0] > 0.35 && ratios[9] < 1.75, "{ratios:?}");
+    let middle = (ratios[4] * ratios[5]).sqrt();
+    assert!((1.0 / 1.6..1.6).contains(&middle), "{ratios:?}");
 }
 
 proptest! {

@@ -13,7 +13,7 @@ mod desk;
 mod questions;
 
 pub(crate) use desk::support;
-pub use desk::{evidence, field, figure, limit, offload, remark, setting};
+pub use desk::{evidence, field, figure, limit, media, offload, remark, setting};
 pub use rackmath_spec::SpecError as Error;
 // A question is known by its own name, whatever folder it stands in.
 pub use questions::{board::*, catalogue::*, learn::*, money::*, plan::*, serve::*, train::*};

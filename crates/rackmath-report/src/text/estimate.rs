@@ -1,7 +1,7 @@
 //! Estimates as text: numbers with their intervals, where the step goes, what would help.
 
 use super::prelude::*;
-use rackmath::estimate::{Answer, Breakdown, Change, Piece, Pools, Problem, Range, Served, Speculated, sweep};
+use rackmath::estimate::{Answer, Breakdown, Brought, Change, Embedded, Piece, Pools, Problem, Range, Served, Speculated, sweep};
 use rackmath::evidence::{Evidence, Grade};
 use rackmath::simulate::{Percentiles, What};
 
@@ -9,18 +9,32 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     out.title(format!("{} on {}, {}", a.model, a.system, a.engine));
     let chosen = if a.layout_chosen { " (chosen)" } else { "" };
     let on = format!("{}{chosen}, {} chip{}; {}", a.layout, a.chips, plural(a.chips), words(&a.load));
-    let lengths = format!("prompts {}, answers {} tokens", count(a.isl), count(a.osl));
+    let answers = format!(", answers {} tokens", count(a.osl));
+    let lengths = match &a.embedding {
+        Some(_) => format!("texts {} tokens, a vector each", count(a.isl)),
+        None => format!("prompts {}{answers}", count(a.isl)),
+    };
     out.paragraph("", format!("{on}; {lengths}; weights {}, KV {}", words(&a.weights), words(&a.kv)));
     out.gap();
     pretended(out, a.pretended.as_ref());
     if let Some(p) = &a.problem {
         problem(out, p);
     }
+    if let Some(e) = &a.embedding {
+        embedding(out, e);
+        evidence(out, a.evidence.as_ref());
+        out.gap();
+        breakdown(out, &e.step);
+        out.gap();
+        out.paragraph("  ", &e.reading);
+        out.gap();
+    }
     if let Some(s) = &a.speculation {
         speculated(out, s);
     }
     if let Some(s) = &a.served {
         numbers(out, s);
+        a.media.iter().for_each(|m| media(out, m));
         if let Some(o) = &a.offload {
             let label = if o.cards.is_empty() { "in host memory" } else { "cards" };
             out.wrapped(&format!("  {label:<22} "), &" ".repeat(25), &o.says);
@@ -127,6 +141,38 @@ fn numbers(out: &mut Page, s: &Served) {
     let waiting = only(s.waiting > 0.0, format!(", {} wait", three(s.waiting)));
     let room = if s.room < 1e8 { count(s.room.floor()) } else { "any number".into() };
     out.field("sequences", format!("{} decode{waiting}; memory holds {room}", three(s.decoding)));
+}
+
+/// Pictures and sound: what they are in tokens, and what encoding them takes.
+fn media(out: &mut Page, m: &Brought) {
+    out.field("pictures and sound", words(&m.says));
+    let size = format!("{} parameters", params(m.encoder_params));
+    out.more(format!(
+        "encoding takes {} of a request, by {size} ({} on a chip)",
+        ms(m.encode_ms),
+        bytes(m.encoder_bytes)
+    ));
+    if let Some(e) = &m.encoders {
+        let chips = format!("{} chip{}", count(e.chips), plural(e.chips as u64));
+        out.field(
+            "encoder pool",
+            format!("{chips}, {} busy; exact balance at {}", percent(e.busy), three(e.balanced_chips)),
+        );
+        let [wait, encode, send] = [e.wait_ms, m.encode_ms, e.send_ms].map(ms);
+        out.more(format!("wait {wait}, encode {encode}, send in {send}"));
+    }
+}
+
+fn embedding(out: &mut Page, e: &Embedded) {
+    out.more(format!("{:<14} {}", out.style.bold("mean"), out.style.dim("80 % interval")));
+    if let Some(latency) = e.latency_ms {
+        range(out, "latency", latency, ms, "");
+    }
+    range(out, "requests per second", e.requests_per_s, three, "");
+    range(out, "throughput", e.input_tok_s, tok_s, "");
+    range(out, "throughput per chip", e.input_tok_s_per_chip, tok_s, "");
+    out.maybe("cost", e.usd_per_mtok_input.map(|usd| format!("{} input", mtok(usd))));
+    out.field("passes", format!("{} texts in each, chips {} busy", three(e.together), percent(e.busy)));
 }
 
 /// What an answer rests on, in a line; and a price that is too old.

@@ -149,6 +149,10 @@ pub(crate) fn index_key(dim: u64) -> f64 {
 }
 
 fn attention(all: &mut Cache, a: &Attention, dtype: Dtype, layers: u64) {
+    // Who sees in both directions is computed at once, and nothing is kept.
+    if a.both_ways {
+        return;
+    }
     let n = layers as f64;
     let entry = (a.kv_heads * (a.qk_dim + a.v_dim)) as f64 * dtype.width().get();
     let (what, cap) = match a.span {

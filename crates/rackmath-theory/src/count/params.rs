@@ -217,7 +217,9 @@ fn where_has(has: bool, width: u64) -> u64 {
 /// Embedding, head, positions, outer norms, side modules: all that is outside the layers.
 pub fn outer_tensors(shape: &Shape) -> Vec<Tensor> {
     let (h, v) = (shape.hidden, shape.vocab);
-    let (embedding, head) = if shape.tied {
+    let (embedding, head) = if shape.headless {
+        (Tensor { usage: Use::Lookup, ..matrix("embedding", h, v) }, 0)
+    } else if shape.tied {
         // The same matrix is looked up and multiplied: it is read whole, once.
         (matrix("embedding and head", h, v), 0)
     } else {
@@ -227,7 +229,7 @@ pub fn outer_tensors(shape: &Shape) -> Vec<Tensor> {
     let mut all = vec![
         embedding.of(Part::Embedding),
         matrix("head", h, head).of(Part::Head),
-        vector("head bias", where_has(shape.head_bias, v)).of(Part::Head),
+        vector("head bias", where_has(shape.head_bias && !shape.headless, v)).of(Part::Head),
         Tensor { usage: Use::Lookup, ..matrix("positions", h, shape.positions) }.of(Part::Other),
         vector("norms", h * shape.norm.vectors() * shape.outer_norms).of(Part::Other),
     ];

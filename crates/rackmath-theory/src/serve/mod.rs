@@ -4,6 +4,8 @@ pub mod adapters;
 pub mod chunk;
 pub mod deployment;
 pub mod drafter;
+pub mod embed;
+pub mod encoders;
 pub mod lengths;
 pub mod measured;
 pub mod pools;

@@ -18,10 +18,11 @@
 
 use crate::chunk::{Chunks, Rest};
 use crate::deployment::{Deployment, Ready, Untimed};
+use crate::encoders::{EncoderFlow, Encoders, behind};
 use crate::kv;
 use crate::machine::timer::{StepTimer, Work};
 use crate::network::{self, Collective, Group};
-use crate::pass::KernelSet;
+use crate::pass::{KernelSet, Spread, encoding};
 use crate::placement;
 use crate::steady::{Load, Requests, Server, Steady};
 use rackmath_spec::Layout;
@@ -90,7 +91,11 @@ pub fn sending(bytes: Bytes, from: &Layout, to: &Deployment) -> Seconds {
         .min()
         .unwrap_or(1)
         * a.pp.min(b.pp);
-    let share = bytes / shards as f64;
+    over(to, bytes / shards as f64)
+}
+
+/// Time of so many bytes over the outermost network of a machine; nothing where none is known.
+fn over(to: &Deployment, share: Bytes) -> Seconds {
     let levels = &to.system.levels;
     let Some(level) = levels.last() else { return Seconds::ZERO };
     let kind = if levels.len() > 1 { to.links.out.as_deref() } else { to.links.up.as_deref() };
@@ -98,6 +103,16 @@ pub fn sending(bytes: Bytes, from: &Layout, to: &Deployment) -> Seconds {
         Some(network) => network::time(Collective::SendRecv, share, &Group::within(level, network, 2)).total(),
         None => share / level.bandwidth.value,
     }
+}
+
+/// Chips that only encode, where a deployment has them.
+fn encoders(kernels: &KernelSet, on: &Deployment) -> Result<Option<Encoders>, Untimed> {
+    let Some(senses) = on.senses.as_deref().filter(|s| s.spread == Spread::Apart && s.tokens() > 0.0) else {
+        return Ok(None);
+    };
+    let one = encoding(on, kernels)?;
+    let send = over(on, one.bytes);
+    Ok(Some(Encoders { each: one.time().get(), send: send.get(), chips: senses.chips }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,6 +143,7 @@ pub struct Serving {
     pub main: Ready,
     pub room: f64,
     pub split: Option<PromptPool>,
+    pub encoders: Option<Encoders>,
 }
 
 /// Prefill instances, and how prompts get from them to those that decode.
@@ -163,6 +179,8 @@ pub struct Outcome {
     pub rate: f64,
     pub chips: f64,
     pub flow: Option<Flow>,
+    /// Chips that only encode pictures and sound.
+    pub encoders: Option<EncoderFlow>,
     /// Whether anything fits at all.
     pub fits: bool,
     pub overloaded: bool,
@@ -191,7 +209,7 @@ impl Serving {
             let room = instance.room(&Requests { output: 1.0, ..*requests });
             Ok(PromptPool { send: sending(bytes, &layout, on), instance, instances, room, bytes })
         });
-        Ok(Self { room: main.room(requests), split: split.transpose()?, main })
+        Ok(Self { room: main.room(requests), split: split.transpose()?, encoders: encoders(kernels, on)?, main })
     }
 
     pub fn groups(&self) -> f64 {
@@ -199,6 +217,14 @@ impl Serving {
     }
 
     pub fn under(&self, requests: &Requests, load: Loading) -> Outcome {
+        match &self.encoders {
+            Some(encoders) => behind(encoders, requests, load, |load| self.alone(requests, load)),
+            None => self.alone(requests, load),
+        }
+    }
+
+    /// Without what is encoded before.
+    fn alone(&self, requests: &Requests, load: Loading) -> Outcome {
         if let Some(pool) = &self.split {
             return self.both(pool, requests, load);
         }
@@ -261,7 +287,18 @@ impl Outcome {
     /// Of one pool, alone or behind another.
     fn of(steady: &Steady, groups: f64, chips: f64, fits: bool) -> Self {
         let (ttft, queue, overloaded) = (steady.ttft.get(), steady.queue.get(), steady.overloaded);
-        Self { steady: *steady, groups, ttft, queue, rate: steady.rate * groups, chips, flow: None, fits, overloaded }
+        Self {
+            steady: *steady,
+            groups,
+            ttft,
+            queue,
+            rate: steady.rate * groups,
+            chips,
+            flow: None,
+            encoders: None,
+            fits,
+            overloaded,
+        }
     }
 
     pub fn tpot(&self) -> f64 {

@@ -7,6 +7,7 @@ pub mod figure;
 pub(crate) mod host;
 pub mod limit;
 pub(crate) mod line;
+pub mod media;
 pub mod offload;
 pub mod remark;
 pub mod setting;

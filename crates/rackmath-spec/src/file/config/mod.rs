@@ -5,6 +5,7 @@
 
 mod dense;
 mod elder;
+mod encoder;
 mod exotic;
 mod fields;
 mod formats;
@@ -47,6 +48,9 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("gemma2", dense::gemma2),
     ("gemma3_text", dense::gemma3),
     ("qwen", dense::qwen1),
+    ("bert", encoder::bert),
+    ("xlm-roberta roberta", encoder::xlm_roberta),
+    ("modernbert", encoder::modernbert),
     ("gptj", elder::gptj),
     ("gpt2", elder::gpt2),
     ("gpt_neox", elder::gpt_neox),
@@ -153,7 +157,10 @@ pub(super) fn shape(file: &str, root: &Value, notes: &mut Vec<String>) -> Result
     sound(&fields, &shape)?;
     leftovers(&fields, &architecture, notes)?;
     let towers = towers::towers(file, outer, &shape, notes)?;
-    Ok(Shape { architecture, towers, ..shape })
+    // Published without a head, to give vectors.
+    let class = outer.get("architectures").and_then(|a| a.get(0)).and_then(Value::as_str).unwrap_or("");
+    let headless = shape.headless || HEADLESS.contains(&class);
+    Ok(Shape { architecture, headless, towers, ..shape })
 }
 
 /// The `model_type` of the text model and its reader.
@@ -187,6 +194,9 @@ fn family(file: &str, inner: &Map<String, Value>, outer: &Map<String, Value>) ->
         Err(SpecError::file(file, problem).hint(format!("{near}fields not understood: {fields}")))
     }
 }
+
+/// Classes of decoders without a head.
+const HEADLESS: [&str; 4] = ["MistralModel", "LlamaModel", "Qwen2Model", "Qwen3Model"];
 
 /// Classes of files that carry no `model_type`.
 const CLASSES: &[(&str, &str)] = &[

@@ -84,7 +84,7 @@ impl Vit {
 
     fn shape(&self, runs: Vec<Run>) -> Shape {
         let (hidden, norm) = (self.hidden, self.norm);
-        Shape { architecture: "tower".into(), hidden, norm, runs, tied: true, ..Shape::default() }
+        Shape { architecture: "tower".into(), hidden, norm, runs, headless: true, ..Shape::default() }
     }
 
     fn alike(&self, f: &Fields, n: u64) -> Result<Shape, SpecError> {
@@ -236,7 +236,7 @@ fn gemma4(root: &Fields, v: &Fields, text: &Shape) -> Read {
         architecture: "tower".into(),
         hidden,
         positions,
-        tied: true,
+        headless: true,
         runs: vec![Run { n, block }],
         ..Shape::default()
     };

@@ -15,8 +15,12 @@
 //! cut its pictures are taken to lie evenly in it; what a prefix cache finds is not encoded again. Weights and arithmetic of
 //! a tower are of 16 bits, whatever the model's are.
 //! Ignores: that pictures of several prompts in one pass are encoded together, heads that kernels pad (72 and 80 wide),
-//! resizing and decoding of files on the host. Source: ours; vLLM, multi-modal inputs and `--mm-encoder-tp-mode`. The time of
-//! an encoder was never held against a measurement.
+//! resizing and decoding of files on the host. Source: ours; vLLM, multi-modal inputs and `--mm-encoder-tp-mode`.
+//! Held against: ten passes of a plain PyTorch encoder on an H200 (`tests/data/encoders_h200.csv`), which took 0.4 (few
+//! patches: an engine's launches are taken as long as those of the model's layers) to 1.7 times as long as said here; and one
+//! published table, https://www.lmsys.org/blog/2026-01-12-epd (Qwen2.5-VL 72B on H20, SGLang, four pictures of a size not
+//! stated): 492, 466 and 524 ms at tensor parallelism 2, 4 and 8, where this page has 312, 179 and 108 ms for 1080p. There
+//! cutting a tower further did not make it faster, so that times with towers cut widely are too short here.
 
 use super::products::{Matrix, Multiplier};
 use super::{Cost, KernelSet, Part, Pass, Work};
@@ -36,6 +40,8 @@ pub struct Senses {
     /// Tokens of a prompt, those of its pictures and sound among them.
     pub prompt: f64,
     pub spread: Spread,
+    /// Chips that only encode, where towers are apart; what balances unless given.
+    pub chips: Option<f64>,
 }
 
 /// How towers lie on the chips.

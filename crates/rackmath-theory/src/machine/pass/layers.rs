@@ -460,7 +460,7 @@ impl<'a> Prep<'a> {
                 multiplier.add(sequences, &matrix, Part::Head, 1.0, overhead.stretch, &mut cost);
             }
         }
-        if !engine.ideal {
+        if !engine.ideal && !self.shape.headless {
             let logits = sequences * self.shape.vocab as f64 * 4.0;
             let assumed = &engine.assumed;
             let bandwidth = assumed.sampling_memory * self.silicon.bandwidth.get();

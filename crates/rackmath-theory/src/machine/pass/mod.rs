@@ -87,6 +87,11 @@ impl Pass {
         self.replays.latent()
     }
 
+    /// What towers take for each token of a prompt.
+    pub fn encoder(&self) -> Seconds {
+        self.encoder.map_or(Seconds::ZERO, |cost| cost.time())
+    }
+
     pub fn cost(&self, work: &Work) -> Cost {
         let mut cost = self.checked(work);
         if work.drafts > 0.0 && work.sequences() > 0.0 {

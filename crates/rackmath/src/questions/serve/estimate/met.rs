@@ -52,6 +52,12 @@ impl Case<'_> {
         if !(limited || matches!(ask.load, Loading::Rate(_))) || !o.serves() {
             return Ok(Met::Unasked);
         }
+        if self.embeds {
+            return Ok(Met::Unasked);
+        }
+        if o.encoders.is_some() {
+            return Ok(Met::Not(says("encoders_not_simulated")));
+        }
         let inside = (o.steady.running * o.groups).max(1.0);
         let comes = match ask.load {
             Loading::Rate(rate) => Comes::Open { rate, replicas: 1 },

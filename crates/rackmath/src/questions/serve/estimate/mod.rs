@@ -5,6 +5,7 @@
 //! the deployment is simulated, request by request.
 
 mod adapters;
+mod beside;
 mod changes;
 mod drafter;
 mod flags;
@@ -14,6 +15,7 @@ mod words;
 pub(crate) mod work;
 
 pub use adapters::{LoraCard, Loras};
+pub use beside::{Brought, Embedded, EncoderPool};
 pub use drafter::{Drafts, Speculated, Speculation};
 pub(crate) use words::{assumption, breakdown};
 
@@ -97,6 +99,13 @@ pub struct Request {
     pub disaggregated: Option<Disaggregated>,
     /// What of the model lies in the host's memory: layers, experts or bytes.
     pub offload: Offloaded,
+    /// Pictures, frames and sound of each request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media: Option<crate::media::Media>,
+    /// Whether a vector or a score is wanted instead of an answer, as from embedding models; so it is with `osl` 0.
+    #[schemars(extend("x-flag" = "embed embedding rerank"))]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub embed: bool,
     /// Computes what the engine, the chip or the model's context do not allow, and says that it does not exist.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pretend: bool,
@@ -137,6 +146,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     let holds = case.holds(&serving, &outcome, &met, effort)?;
     let mut answer = words::answer(&case, &serving, &outcome, &met, holds);
     answer.loras = if barred { None } else { adapters::card(catalog, &case, &serving, &outcome) };
+    if case.embeds {
+        return Ok(beside::embedded(&case, &serving, answer));
+    }
     if answer.served.is_some() {
         answer.speculation = case.speculated(&serving, &outcome, case.ask.load)?;
     }
@@ -188,6 +200,12 @@ pub struct Answer {
     pub speculation: Option<Speculated>,
     /// What stands in the way, if anything does.
     pub problem: Option<Problem>,
+    /// Pictures and sound, where requests bring any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media: Option<Brought>,
+    /// Vectors per second, where no answer is wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedding: Option<Embedded>,
     /// The two pools, when prompts have chips of their own.
     pub pools: Option<Pools>,
     /// What lies in the host's memory, where anything does.

@@ -74,6 +74,8 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
         served: fits.then(|| served(case, p, outcome, met)),
         speculation: None,
         problem: barred.map(not_possible).or_else(|| problem(case, p, outcome, met, holds)),
+        media: super::beside::brought(case, p, outcome).filter(|_| fits),
+        embedding: None,
         pools: outcome.flow.as_ref().filter(|_| fits).and_then(|flow| {
             let (pool, network) = (p.split.as_ref()?, r.system.levels.last());
             Some(Pools {
@@ -366,7 +368,13 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
     let deployed = first.into_iter().flatten().chain(supported.iter().cloned()).chain(assumed.map(assumption));
     let notes = engine.notes.iter().chain(&r.model.notes).map(Into::into);
     let sent = p.split.is_some().then(|| says("cache_sent_at_end"));
-    deployed.chain(sent).chain(more).chain(load.into_iter().flatten()).chain(notes).collect()
+    deployed
+        .chain(super::beside::assumed(case))
+        .chain(sent)
+        .chain(more)
+        .chain(load.into_iter().flatten())
+        .chain(notes)
+        .collect()
 }
 
 /// What the times rest on.
@@ -436,7 +444,7 @@ pub(crate) fn breakdown(s: &Steady) -> Breakdown {
 }
 
 /// The distance from the limit and the two largest reasons for it.
-fn reading(step: &Breakdown, ideal: bool) -> Remark {
+pub(super) fn reading(step: &Breakdown, ideal: bool) -> Remark {
     let [ideal_time, time] = [step.ideal_ms, step.step_ms].map(|ms| ms / 1e3);
     let id = if ideal { "at_the_limit" } else { "below_the_limit" };
     let said = says(id).with("of_limit", step.of_limit).with("ideal", ideal_time).with("step", time);

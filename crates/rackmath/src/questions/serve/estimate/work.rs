@@ -1,6 +1,7 @@
 //! From a request to something that can be evaluated: names resolved, numbers checked.
 
 use super::Request;
+use super::beside::embeds;
 use super::drafter::{self, Guess};
 use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
@@ -12,7 +13,7 @@ use rackmath_spec::engine::{Engine, Replay, Version};
 use rackmath_spec::file::flags::Tool;
 use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::drafter::Drafter;
-use rackmath_theory::pass::KernelSet;
+use rackmath_theory::pass::{KernelSet, Senses};
 use rackmath_theory::pools::{Loading, Serving};
 use rackmath_theory::steady::Requests;
 
@@ -45,6 +46,8 @@ pub(crate) struct Case<'a> {
     pub scale: Scale,
     /// Whether the engine runs it there.
     pub standing: Standing,
+    /// Whether vectors are wanted instead of answers.
+    pub embeds: bool,
     pub ask: Ask,
 }
 
@@ -61,7 +64,8 @@ impl<'a> Case<'a> {
             on.kv = usual_cache(&on.model, on.formats, &engine);
         }
         on.engine = engine;
-        let mut requests = requests(request)?;
+        let embeds = embeds(request, on);
+        let mut requests = requests(request, on, embeds)?;
         let (asked, version) = (Asked::by(request.setting.weights.as_deref()), support::version(&request.engine));
         let mut standing = support::stand_for(catalog, on, asked, version, requests.input + requests.output)?;
         standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
@@ -87,7 +91,7 @@ impl<'a> Case<'a> {
             Drafter::Layer | Drafter::Lookup(_) => KernelSet::of_model(catalog, &ask.on.model)?,
         };
         let scale = Scale::of(catalog)?;
-        let mut case = Self { catalog, request, found, chosen, uncovered, kernels, guess, scale, standing, ask };
+        let mut case = Self { catalog, request, found, chosen, uncovered, kernels, guess, scale, standing, embeds, ask };
         if let Some(guess) = case.guess.clone() {
             guess.settle(&case.ready(&case.ask)?, &mut case.ask);
         }
@@ -182,11 +186,15 @@ fn split(request: &Request, on: &Deployment) -> Result<Option<(Layout, Option<f6
     Ok(Some((layout, n.map(|n| (n / chips) as f64))))
 }
 
-fn requests(request: &Request) -> Result<Requests, Error> {
-    let input = tokens("isl", request.isl, 1.0)?.get();
-    let output = tokens("osl", request.osl, 1.0)?.get();
-    let expected = "2 tokens or more; prompts alone are a question for `step --pass`";
-    refuse_if(output < 2.0, "osl", request.osl, expected)?;
+fn requests(request: &Request, on: &mut Deployment, embeds: bool) -> Result<Requests, Error> {
+    let text = tokens("isl", request.isl, 1.0)?.get();
+    let senses = request.media.as_ref().map_or(Ok(None), |media| media.senses(&on.model, text))?;
+    let input = text + senses.as_ref().map_or(0.0, Senses::tokens);
+    on.senses = senses.map(Arc::new);
+    // A vector takes the pass of its text and no more.
+    let output = if embeds { 1.0 } else { tokens("osl", request.osl, 1.0)?.get() };
+    let expected = "2 tokens or more, or 0 for vectors of an embedding model";
+    refuse_if(output < 2.0 && !embeds, "osl", request.osl, expected)?;
     let cached = share("prefix_hit", request.prefix_hit)?;
     Ok(Requests { cached, ..Requests::of(input, output) })
 }

@@ -1,0 +1,75 @@
+//! Encoders whose tokens see each other in both directions and that write nothing: embedding and reranking models.
+
+use super::fields::{Fields, most};
+use super::parts::{Read, alike, block, gated, layers, plain, runs, shape};
+use crate::SpecError;
+use crate::model::{Attention, Bias, Block, Ffn, Mixer, Mlp, Norm, Shape, Side, SideUse, Span};
+
+/// Heads of the width divided evenly, seeing all.
+fn sees_all(f: &Fields, bias: bool) -> Result<Attention, SpecError> {
+    let (hidden, heads) = (f.count("hidden_size", most::DIM)?, f.count("num_attention_heads", most::HEADS)?);
+    if !hidden.is_multiple_of(heads) {
+        return Err(f.refuse("num_attention_heads", heads, format!("a divisor of hidden_size {hidden}")));
+    }
+    let full = Attention::full(heads, heads, hidden / heads);
+    Ok(Attention { both_ways: true, bias: Bias { qkv: bias, out: bias }, ..full })
+}
+
+/// What stands behind the last layer: a pooler, or the two products of a classifier with one score per label.
+fn end(f: &Fields, hidden: u64, pooler: bool) -> Vec<Side> {
+    let class = f.get("architectures").and_then(|a| a.get(0)).and_then(|c| c.as_str()).unwrap_or("");
+    let labels = f.get("id2label").and_then(|l| l.as_object()).map_or(1, |l| l.len().max(1) as u64);
+    let dense = hidden * hidden + hidden;
+    let score = labels * hidden + labels;
+    let (name, params) = match class {
+        _ if class.ends_with("ForSequenceClassification") => ("classifier", dense + score),
+        _ if pooler && !class.contains("ForMaskedLM") => ("pooler", dense),
+        _ => return Vec::new(),
+    };
+    f.pass_over("classifier_dropout");
+    vec![Side { name, params, usage: SideUse::Multiplied }]
+}
+
+/// BERT: biases everywhere, norms behind the sublayers, learned positions, a pooler.
+pub(super) fn bert(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over("gradient_checkpointing position_embedding_type pooler_type classifier_dropout output_past");
+    let ffn = Ffn::Dense(plain(f.count("intermediate_size", most::DIM)?, true));
+    let base = alike(f, notes, true, block(Mixer::Attention(sees_all(f, true)?), ffn))?;
+    let positions = f.count("max_position_embeddings", most::TOKENS)?;
+    let types = f.count_or("type_vocab_size", 1000, 2)?;
+    let mut side = end(f, base.hidden, true);
+    side.push(Side { name: "token types", params: types * base.hidden, usage: SideUse::LookedUp { rows: types } });
+    // The norm behind the embeddings.
+    Ok(Shape { positions, norm: Norm::Layer, outer_norms: 1, headless: true, side, ..base })
+}
+
+/// XLM-R and RoBERTa: BERT, with two positions that no token has.
+pub(super) fn xlm_roberta(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let shape = bert(f, notes)?;
+    Ok(Shape { context_max: shape.context_max.map(|n| n.saturating_sub(2)), ..shape })
+}
+
+/// ModernBERT: gated networks, no biases, two windows to one full layer, the first layer without its first norm.
+pub(super) fn modernbert(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(
+        "attention_bias embedding_dropout attention_dropout mlp_dropout mlp_bias norm_bias decoder_bias deterministic_flash_attn \
+         global_rope_theta local_rope_theta hidden_activation reference_compile repad_logits_with_grad sparse_prediction \
+         sparse_pred_ignore_index classifier_activation classifier_bias classifier_pooling position_embedding_type \
+         layer_types norm_eps",
+    );
+    let (n, hidden) = (layers(f)?, f.count("hidden_size", most::DIM)?);
+    let every = f.count_or("global_attn_every_n_layers", most::LAYERS, 3)?;
+    let window = f.count_or("local_attention", most::TOKENS, 128)?;
+    let (all, mlp) = (sees_all(f, false)?, Mlp { ..gated(f.count("intermediate_size", most::DIM)?) });
+    let runs = runs(n, |i| {
+        let span = if i % every == 0 { Span::Full } else { Span::Window(window) };
+        let one = block(Mixer::Attention(Attention { span, ..all.clone() }), Ffn::Dense(mlp));
+        Ok(Block { norms: if i == 0 { 1 } else { 2 }, ..one })
+    })?;
+    let class = f.get("architectures").and_then(|a| a.get(0)).and_then(|c| c.as_str()).unwrap_or("");
+    // A reranker has a dense product with a norm before its score.
+    let params = hidden * hidden + hidden + hidden + 1;
+    let head = Side { name: "classifier", params, usage: SideUse::Multiplied };
+    let side = if class.ends_with("ForSequenceClassification") { vec![head] } else { Vec::new() };
+    Ok(Shape { norm: Norm::Rms, outer_norms: 2, headless: true, side, ..shape(f, notes, true, runs)? })
+}
