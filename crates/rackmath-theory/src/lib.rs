@@ -29,7 +29,9 @@ pub use board::{experts, roofline, sparsity, station};
 pub use count::{curve, kv, lora, towers};
 pub use machine::{budget, layout, network, operator, pages, pass, pipeline, placement, split, timer};
 pub use money::{cost, crossover, deduce, fastmode, fleet, lifetime, own, price, reuse};
-pub use serve::{adapters, chunk, deployment, drafter, embed, encoders, lengths, measured, pools, power, steady, traffic};
+pub use serve::{
+    adapters, chunk, deployment, drafter, embed, encoders, lengths, measured, pools, power, steady, traffic,
+};
 pub use train::{forensics, goodput, lifecycle, reversible, rollout, scaling};
 
 /// For tests: that a number is another up to a relative tolerance.

@@ -1,7 +1,9 @@
 //! Estimates as text: numbers with their intervals, where the step goes, what would help.
 
 use super::prelude::*;
-use rackmath::estimate::{Answer, Breakdown, Brought, Change, Embedded, Piece, Pools, Problem, Range, Served, Speculated, sweep};
+use rackmath::estimate::{
+    Answer, Breakdown, Brought, Change, Embedded, Piece, Pools, Problem, Range, Served, Speculated, sweep,
+};
 use rackmath::evidence::{Evidence, Grade};
 use rackmath::simulate::{Percentiles, What};
 

@@ -91,7 +91,8 @@ impl<'a> Case<'a> {
             Drafter::Layer | Drafter::Lookup(_) => KernelSet::of_model(catalog, &ask.on.model)?,
         };
         let scale = Scale::of(catalog)?;
-        let mut case = Self { catalog, request, found, chosen, uncovered, kernels, guess, scale, standing, embeds, ask };
+        let mut case =
+            Self { catalog, request, found, chosen, uncovered, kernels, guess, scale, standing, embeds, ask };
         if let Some(guess) = case.guess.clone() {
             guess.settle(&case.ready(&case.ask)?, &mut case.ask);
         }
