@@ -152,7 +152,7 @@ pub fn expected(drafts: f64, first: f64, fade: f64) -> f64 {
 const EACH: u64 = 256;
 
 /// The number from 1 to `most` from which on something wins no more: one above the largest at which it wins, nothing where it wins at
-/// the last. Above [`EACH`] steps are a thirty-second part, and between two that differ the place is found by halving.
+/// the last. Above `EACH` steps are a thirty-second part, and between two that differ the place is found by halving.
 pub fn loses_from(most: u64, mut wins: impl FnMut(u64) -> bool) -> Option<u64> {
     if wins(most) {
         return None;

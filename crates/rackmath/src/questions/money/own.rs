@@ -2,6 +2,7 @@
 //! sending easy questions to a small model saves. The law stands in `rackmath_theory::own`.
 
 use crate::desk::prelude::*;
+use crate::layout::DegreesRequest;
 use crate::serving::{OwnerRequest, RatesCard, RatesRequest, owner, rates};
 use rackmath_theory::fleet::peak_over_mean;
 use rackmath_theory::own::{Crossing, DAY, Side, crossings};
@@ -458,7 +459,7 @@ fn route(
     let setting = Setting { model: model.trim().into(), on, chips: None, weights: None, ..q.setting.clone() };
     let small = resolve(catalog, &setting).map_err(|e| if e.given().is_some() { e } else { e.at("route") })?;
     let wanted = RatesRequest {
-        degrees: Default::default(),
+        degrees: DegreesRequest::default(),
         prefill_tok_s: None,
         decode_tok_s: None,
         batch: None,

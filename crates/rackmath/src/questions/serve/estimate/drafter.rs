@@ -181,7 +181,7 @@ pub(super) fn put(
     let kind = s.drafter.as_deref().map(|word| kind(catalog, word)).transpose()?;
     let words = drafter(catalog, s, kind, on)?;
     let side = on.drafter.weights(on) + own_layers(kind, on);
-    on.side = on.side + side;
+    on.side += side;
     let most = drafts + 1.0;
     let (chance, source) = match (s.accepted, s.acceptance) {
         (Some(_), None) if auto => {
