@@ -74,6 +74,12 @@ fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<u8, 
                 inputs::not_ahead(&request)?;
             }
             let reply = question.answer(&catalog, inputs.with_files(request), &inputs::terms())?;
+            if let (Reply::Capacity(answer), Some(folder)) =
+                (&reply, given.try_get_one::<std::path::PathBuf>("files").ok().flatten())
+                && output::into(folder, &answer.files)?
+            {
+                return Ok(());
+            }
             output.reply(&reply, entry.part(given), given)?;
             if question == Question::Reversible && entry.part(given) == Part::Timed {
                 tools::times(&reply, &output)?;

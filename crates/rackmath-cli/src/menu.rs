@@ -222,6 +222,9 @@ fn own(question: Question) -> Vec<Arg> {
         Question::Estimate | Question::EstimateSweep => {
             vec![switch("sweep", "The curve over concurrency 1 to 1024 instead of one point")]
         }
+        Question::Capacity => {
+            vec![path("files", "DIR", "Write the values for autoscalers into a folder (- prints them)")]
+        }
         Question::Practice => vec![switch("worked", "Show the working"), switch("cards", "The flashcards instead")],
         Question::Reversible => vec![switch("time", "Time a step of each kind on this machine as well")],
         Question::Validate => vec![

@@ -4,6 +4,7 @@ use crate::failure::at;
 use clap::ArgMatches;
 use rackmath::Error;
 use rackmath::ask::Reply;
+use rackmath::plan::File;
 use rackmath_report::reply::{Part, Show, page, picture, table};
 use rackmath_report::{Style, png, svg};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -71,6 +72,22 @@ fn written(done: io::Result<()>) -> Result<(), Error> {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::said(format!("standard output: {e}"))),
         _ => Ok(()),
     }
+}
+
+/// Writes files into a folder, or one after the other to standard output for "-"; whether they went there.
+pub fn into(folder: &Path, files: &[File]) -> Result<bool, Error> {
+    let stdout = folder == Path::new("-");
+    for f in files {
+        if stdout {
+            print(&format!("==> {} <==\n{}\n", f.name, f.text))?;
+            continue;
+        }
+        let path = folder.join(&f.name);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).map_err(|e| at(parent, e))?;
+        save(&path, f.text.as_bytes())?;
+    }
+    Ok(stdout)
 }
 
 /// Writes a file, or standard output for "-".

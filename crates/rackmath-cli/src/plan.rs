@@ -2,7 +2,7 @@
 
 use crate::failure::at;
 use crate::inputs::{self, Inputs};
-use crate::output::{self, Output, print};
+use crate::output::{self, Output};
 use crate::rows;
 use clap::ArgMatches;
 use rackmath::ask::{self, Question, Reply};
@@ -177,25 +177,14 @@ fn handed_over(a: &Asked<'_>, answer: &Answer, plan: impl Fn() -> Result<String,
         let text: Vec<&str> = manifests.map(|f| f.text.as_str()).collect();
         output::save(path, text.join("---\n").as_bytes())?;
     }
-    match folder {
-        Some(folder) if stdout(folder) => {
-            for (part, h) in &all {
-                for f in &h.files {
-                    print(&format!("==> {} <==\n{}\n", Path::new(part).join(&f.name).display(), f.text))?;
-                }
-            }
+    if let Some(folder) = folder {
+        let named = |part: &str, f: &File| Path::new(part).join(&f.name).display().to_string();
+        let file = |part: &str, f: &File| File { name: named(part, f), text: f.text.clone() };
+        let mut files: Vec<File> = all.iter().flat_map(|(part, h)| h.files.iter().map(|f| file(part, f))).collect();
+        if !stdout(folder) {
+            files.push(File { name: "plan.json".into(), text: plan()? });
         }
-        Some(folder) => {
-            for (part, h) in &all {
-                std::fs::create_dir_all(folder.join(part)).map_err(|e| at(folder, e))?;
-                for f in &h.files {
-                    output::save(&folder.join(part).join(&f.name), f.text.as_bytes())?;
-                }
-            }
-            let own = File { name: "plan.json".into(), text: plan()? };
-            output::save(&folder.join(&own.name), own.text.as_bytes())?;
-        }
-        None => {}
+        output::into(folder, &files)?;
     }
     Ok([folder, manifest].into_iter().flatten().any(|p| stdout(p)))
 }

@@ -147,9 +147,15 @@ questions! {
     /// rackmath estimate llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm
     /// rackmath estimate deepseek-v3 --on gb200-nvl72 --flags "--tp_size 32 --ep_size 32 --enable_attention_dp" --engine trtllm
     /// rackmath estimate gpt-oss-120b --on 8xh200 --tp 2 --sweep --svg curve.svg --csv curve.csv
+    /// rackmath estimate qwen3-32b --on h100 --solve concurrency --tpot 30ms --ttft 1s
+    /// rackmath estimate qwen3-32b --on h100,2xh100,8xh200 --solve machine --tpot 20ms --concurrency 32
     Estimate "estimate" estimate, long;
     /// An estimate along a range of concurrencies or rates
     EstimateSweep "estimate-sweep" estimate::sweep, long;
+    /// What one replica carries, for autoscalers: cache, work, thresholds, and values as files
+    /// rackmath capacity qwen3-32b --on h200 --isl 2k --osl 300 --ttft 1s --tpot 40ms --startup 90s
+    /// rackmath capacity llama-3.1-70b --on 4xh100 --tp 4 --ttft 1s --tpot 30ms --growth 50% --files scaling/
+    Capacity "capacity" capacity, long;
     /// Serving request by request, as the engine schedules: percentiles, bursts, full caches, routers
     /// rackmath simulate llama-3.1-8b --on 1xh200 --isl 512 --osl 512 --rate 3 --requests 200000 --seed 42
     /// rackmath simulate llama-3.1-8b --on 1xh200 --trace requests.csv --replicas 8 --router kv --per-request each.csv
@@ -214,6 +220,7 @@ questions! {
     /// rackmath train llama-3.1-70b --on hgx-h100 --chips 512 --tp 4 --pp 4 --batch 512 --tokens 15T
     /// rackmath train deepseek-v3 --on gb200-nvl72 --chips 2304 --batch 9216
     /// rackmath train --run deepseek-v3
+    /// rackmath train llama-3.1-70b --on hgx-h100 --batch 512 --tokens 1T --days 30 --solve chips
     Train "train" train, long;
     /// Reinforcement learning: answers drawn beside training, memory of both, who waits, what a step costs
     /// rackmath rl qwen3-8b --on 16xh100 --prompts 128 --samples 16 --osl lognormal:mean=2k,cv=1 --longest 16k
@@ -488,6 +495,28 @@ mod tests {
         assert!(["basis", "price", "overlap"].iter().all(|flag| !flags.iter().any(|f| f == flag)), "{flags:?}");
         let given = Question::Step.ask(&rackmath_catalog::embedded(), r#"{"setting": {"basis": "Rental"}}"#);
         assert!(given.is_ok(), "{given:?}");
+    }
+
+    #[test]
+    fn percent_is_read_wherever_a_share_is() {
+        let mut shares = 0;
+        for question in Question::ALL {
+            for field in question.fields() {
+                let says = field.doc.to_lowercase();
+                let spoken = ["share ", "chance ", "how sure"].iter().any(|word| says.starts_with(word));
+                let share = matches!(field.unit, field::Unit::Quantity(q) if q.example == "50%");
+                if !share && !(spoken && !matches!(field.unit, field::Unit::Json | field::Unit::Word)) {
+                    continue;
+                }
+                shares += 1;
+                let (percent, plain) = (field.parse("60%"), field.parse("0.6"));
+                let one = |value: &Value| if field.list { value[0].as_f64() } else { value.as_f64() };
+                let value = percent.as_ref().ok().and_then(one);
+                assert_eq!(value, Some(0.6), "{} --{}: {percent:?}", question.name(), field.flag);
+                assert_eq!(percent, plain, "{} --{}", question.name(), field.flag);
+            }
+        }
+        assert!(shares > 40, "{shares}");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::prelude::*;
 use rackmath::estimate::{
-    Answer, Breakdown, Brought, Change, Embedded, Piece, Pools, Problem, Range, Served, Speculated, sweep,
+    Answer, Breakdown, Brought, Change, Embedded, MachineCard, Piece, Pools, Problem, Range, Served, Solved, Speculated,
+    sweep,
 };
 use rackmath::evidence::{Evidence, Grade};
 use rackmath::simulate::{Percentiles, What};
@@ -18,6 +19,9 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     };
     out.paragraph("", format!("{on}; {lengths}; weights {}, KV {}", words(&a.weights), words(&a.kv)));
     out.gap();
+    if let Some(s) = &a.solved {
+        solved(out, s);
+    }
     pretended(out, a.pretended.as_ref());
     if let Some(p) = &a.problem {
         problem(out, p);
@@ -62,6 +66,30 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     changes(out, &a.changes);
     out.list("assumes", &a.assumptions);
     out.list("sources", &a.sources);
+}
+
+/// What was solved for, before what is met there.
+fn solved(out: &mut Page, s: &Solved) {
+    let said = words(&s.verdict);
+    out.paragraph("  ", if s.value.is_some() { out.style.good(&said) } else { out.style.bad(&said) });
+    if let Some(binds) = &s.binds {
+        out.paragraph("  ", format!("What binds: {}.", words(binds)));
+    }
+    out.paragraph("  ", out.style.dim(&format!("({})", words(&s.how))));
+    out.gap();
+    if s.machines.is_empty() {
+        return;
+    }
+    let meets = |m: &MachineCard| if m.point.meets { "yes".into() } else { joined(&m.point.misses, ", ") };
+    out.each(&s.machines).columns(&[
+        ("machine", &|m| m.on.clone()),
+        ("$/h", &|m| or_dash(m.usd_per_hour, usd)),
+        ("layout", &|m| m.layout.clone()),
+        ("TPOT", &|m| or_dash(m.point.tpot_ms, ms)),
+        ("TTFT", &|m| or_dash(m.point.ttft_ms, ms)),
+        ("meets the targets", &meets),
+    ]);
+    out.gap();
 }
 
 /// Says that what follows does not exist.

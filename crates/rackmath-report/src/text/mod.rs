@@ -1,6 +1,7 @@
 //! Answers as text.
 
 mod board;
+mod capacity;
 mod catalogue;
 mod check;
 mod compare;
@@ -63,6 +64,7 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::Check(a) => check::check(out, a),
         Reply::Estimate(a) => estimate::estimate(out, a),
         Reply::EstimateSweep(a) => estimate::sweep(out, a),
+        Reply::Capacity(a) => capacity::capacity(out, a),
         Reply::Simulate(a) => simulate::simulate(out, a),
         Reply::Validate(a) => validate::validate(out, a),
         Reply::Price(a) => price::price(out, a),

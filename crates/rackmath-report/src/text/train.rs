@@ -9,6 +9,11 @@ const FRONTIER: usize = 12;
 
 pub(super) fn train(out: &mut Page, a: &Answer) {
     out.head(format!("{} on {}", a.model, a.machine));
+    if let Some(solved) = &a.solved {
+        let said = words(&solved.verdict);
+        out.paragraph("  ", if solved.chips.is_some() { out.style.good(&said) } else { out.style.bad(&said) });
+        out.gap();
+    }
     let fullest = a.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
     let [fullest, capacity] = [fullest, a.capacity_bytes].map(bytes);
     if let Some(verdict) = &a.verdict {

@@ -2,6 +2,7 @@
 //!
 //! $$ \mu = \frac{k\,d\,p}{T(k)} \qquad t_{send} = \frac{K(I)}{h\,w} \qquad n = \lceil \lambda / \mu \rceil \qquad
 //!    w = \frac{\rho^{\sqrt{2m + 2} - 1}}{m\,(1 - \rho)}\,\frac{T(1)}{2} \qquad \mathrm{TTFT} = w + T(1) + t_{send} + t_{first} $$
+//! $$ N = c + \lambda(c)\,Z $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
@@ -9,6 +10,7 @@
 //! | k, T | together, time | 1, s | prompts that share a pass, and its time |
 //! | d, p | groups, stages | 1 | attention groups and pipeline stages of an instance, each busy with prompts of its own |
 //! | K(I), h, w | bytes, shards, bandwidth | B, 1, B/s | cache of a prompt, chips that send it together, the outermost network |
+//! | N, Z, c | users, think, `Serving::in_flight` | 1, s, 1 | users who think Z between an answer and the next request, and how many of them have one in flight |
 //! | m, n, ρ | servers, instances, busy | 1 | groups of all n instances, and the share of the time they work: λ / n μ |
 //!
 //! Assumes: the cache is sent when the prompt is done, not layer by layer, so that sending is not hidden; decoding is never
@@ -34,6 +36,8 @@ pub const BUSIEST: f64 = 0.95;
 
 /// Rounds of the balance between the pools; each halves the distance.
 const ROUNDS: usize = 24;
+/// Halvings of what users have in flight: a millionth of them is far below what is known.
+const HALVINGS: usize = 20;
 /// How near the balance is the balance.
 const HAIR: f64 = 1e-6;
 
@@ -204,12 +208,34 @@ impl Serving {
                 let like = like.and_then(|serving| serving.split.as_ref()).map(|pool| &pool.instance);
                 Ready::new_like(kernels, Deployment { layout, ..on.clone() }, drafts, like)?
             };
-            let bytes = kv::cache(&on.model, on.kv).stored(Tokens::new(requests.input));
-            // Prompts leave when they are done: no answer is held here.
-            let room = instance.room(&Requests { output: 1.0, ..*requests });
-            Ok(PromptPool { send: sending(bytes, &layout, on), instance, instances, room, bytes })
+            Ok(PromptPool { instance, instances, room: 0.0, bytes: Bytes::ZERO, send: Seconds::ZERO })
         });
-        Ok(Self { room: main.room(requests), split: split.transpose()?, encoders: encoders(kernels, on)?, main })
+        let mut both = Self { room: 0.0, split: split.transpose()?, encoders: encoders(kernels, on)?, main };
+        both.measure(requests);
+        Ok(both)
+    }
+
+    /// Measures memory and sending out for requests of other lengths; passes stay as they are.
+    pub fn measure(&mut self, requests: &Requests) {
+        let on = &self.main.deployment;
+        self.room = self.main.room(requests);
+        if let Some(pool) = &mut self.split {
+            pool.bytes = kv::cache(&on.model, on.kv).stored(Tokens::new(requests.input));
+            // Prompts leave when they are done: no answer is held here.
+            pool.room = pool.instance.room(&Requests { output: 1.0, ..*requests });
+            pool.send = sending(pool.bytes, &pool.instance.deployment.layout, on);
+        }
+    }
+
+    /// Requests in flight of so many users, each of whom thinks so many seconds between an answer and the next request.
+    pub fn in_flight(&self, requests: &Requests, users: f64, think: f64) -> f64 {
+        let rate = |c: f64| self.under(requests, Loading::Concurrency(c.max(1.0))).rate * c.min(1.0);
+        let (mut low, mut high) = (0.0, users);
+        for _ in 0..HALVINGS {
+            let c = f64::midpoint(low, high);
+            if c + think * rate(c) < users { low = c } else { high = c }
+        }
+        f64::midpoint(low, high)
     }
 
     pub fn groups(&self) -> f64 {

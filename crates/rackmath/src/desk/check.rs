@@ -19,6 +19,11 @@ pub(crate) fn if_given(field: &'static str, x: Option<f64>, low: f64, high: f64)
     x.map(|x| within(field, x, low, high)).transpose()
 }
 
+/// Whether nothing was given.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// Refuses a value that cannot be.
 pub(crate) fn refuse_if(
     wrong: bool,

@@ -16,7 +16,7 @@ pub(crate) mod support;
 /// What almost every question needs.
 pub(crate) mod prelude {
     pub(crate) use super::check::{
-        if_given, layered, named_or_all, near, no_peak, no_price, refuse_if, spaced, up_to, within,
+        if_given, is_default, layered, named_or_all, near, no_peak, no_price, refuse_if, spaced, up_to, within,
     };
     pub(crate) use super::field::closed;
     pub(crate) use super::figure::{Axis, Figure, Mark, Role, Series, Unit, count};

@@ -1,5 +1,6 @@
 //! What a server delivers, and how far predictions lie from measured machines.
 
+pub mod capacity;
 pub mod case;
 pub mod check;
 pub mod estimate;

@@ -7,11 +7,13 @@ mod asked;
 mod changes;
 mod run;
 mod tuned;
+mod solve;
 
 use crate::desk::prelude::*;
 use crate::setting::machine as machine_named;
 pub use run::{LossCard, RunCard};
 pub use tuned::{Optimizer, PeakCard, TunedCard};
+pub use solve::{Seek, SolvedChips, Unknown};
 
 use asked::{Asked, fields};
 use changes::{MOST_CHIPS, Tried};
@@ -144,6 +146,9 @@ pub struct Request {
     pub search: bool,
     /// Searches every schedule and offloading as well.
     pub wide: bool,
+    /// What is looked for instead of a layout.
+    #[serde(skip_serializing_if = "is_default")]
+    pub seek: Seek,
     /// Layouts to list.
     #[schemars(extend("x-most" = [100, "layouts kept"]))]
     #[educe(Default = 8)]
@@ -183,6 +188,9 @@ pub struct Answer {
     pub flop_per_s_per_chip: f64,
     /// Whether every stage fits; a search offers only what does, and where nothing does this is what comes nearest.
     pub fits: bool,
+    /// The fewest chips, where these are looked for: all else is the run on them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub solved: Option<SolvedChips>,
     /// What is to be said of what does not fit.
     pub verdict: Option<Remark>,
     /// Fine-tuning: what is trained and memory at its peaks, where asked for.
@@ -295,7 +303,12 @@ struct Setup {
 
 /// Answers while it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
-    let Effort { cancel, .. } = effort.into();
+    let effort = effort.into();
+    if request.seek.solve.is_some() {
+        return solve::answer(catalog, request, &effort);
+    }
+    refuse_if(request.seek.days.is_some(), "days", request.seek.days.unwrap_or(0.0), "--solve chips as well")?;
+    let Effort { cancel, .. } = effort;
     let r = request;
     let asked = Asked::new(catalog, r)?;
     let setup = resolve(catalog, &asked, r)?;
@@ -378,6 +391,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         mfu,
         flop_per_s_per_chip: rate,
         fits,
+        solved: None,
         verdict,
         tuned,
         changes,

@@ -500,10 +500,6 @@ fn like_with_like(catalog: &Catalog, r: &Request) -> Result<Option<String>, Erro
     Ok(None)
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 fn kv_word(word: &str) -> Result<Option<Dtype>, Error> {
     if word == "auto" { Ok(None) } else { Ok(Some(word.parse::<Dtype>()?)) }
 }

@@ -154,8 +154,10 @@ fn felt(
     effort: &Effort,
 ) -> Result<bool, Error> {
     let Ok(then) = case.ready_like(ask, Some(serving)) else { return Ok(false) };
+    let mut ask = ask.clone();
+    ask.settle(&then);
     let outcome = then.under(&ask.requests, ask.load);
-    let Met::Run(felt) = case.met(ask, &then, &outcome, effort)? else { return Ok(true) };
+    let Met::Run(felt) = case.met(&ask, &then, &outcome, effort)? else { return Ok(true) };
     let mean = |p: &Percentiles, what: What| p.of(what).map_or(f64::INFINITY, |t| t.mean_ms);
     (change.tpot_ms, change.ttft_ms) = (mean(&felt, What::Tpot), mean(&felt, What::Ttft));
     change.rescues = !met.hold() && felt.hold();
@@ -298,7 +300,11 @@ fn formats(catalog: &Catalog, case: &Case) -> Vec<Idea> {
 }
 
 fn loads(ask: &Ask, serving: &Serving) -> Vec<Idea> {
+    // Of users nobody decides how many have a request in flight.
     let Loading::Concurrency(c) = ask.load else { return Vec::new() };
+    if ask.users.is_some() {
+        return Vec::new();
+    }
     let most = serving.room * serving.groups();
     let loaded = |c: f64| Ask { load: Loading::Concurrency(c), ..ask.clone() };
     let to = |c: f64| idea(says("concurrency_of").with("requests", c), loaded(c));

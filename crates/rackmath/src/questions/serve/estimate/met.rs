@@ -49,7 +49,8 @@ impl Case<'_> {
     /// Simulates a deployment whose steady state is known, where that is asked for and it serves.
     pub(super) fn met(&self, ask: &Ask, p: &Serving, o: &Outcome, effort: &Effort) -> Result<Met, Error> {
         let limited = self.limits().iter().flatten().any(|l| l.percentile.is_some());
-        if !(limited || matches!(ask.load, Loading::Rate(_))) || !o.serves() {
+        let waits = matches!(ask.load, Loading::Rate(_)) || ask.users.is_some();
+        if !(limited || waits) || !o.serves() {
             return Ok(Met::Unasked);
         }
         if self.embeds {
@@ -60,6 +61,7 @@ impl Case<'_> {
         }
         let inside = (o.steady.running * o.groups).max(1.0);
         let comes = match ask.load {
+            _ if let Some((users, think)) = ask.users => Comes::Users { users: users.round() as u64, think },
             Loading::Rate(rate) => Comes::Open { rate, replicas: 1 },
             Loading::Concurrency(users) => Comes::Users { users: users.round().max(1.0) as u64, think: 0.0 },
             Loading::Full => Comes::Users { users: inside.round() as u64, think: 0.0 },

@@ -10,6 +10,7 @@ mod changes;
 mod drafter;
 mod flags;
 mod met;
+mod solve;
 pub mod sweep;
 mod words;
 pub(crate) mod work;
@@ -17,6 +18,7 @@ pub(crate) mod work;
 pub use adapters::{LoraCard, Loras};
 pub use beside::{Brought, Embedded, EncoderPool};
 pub use drafter::{Drafts, Speculated, Speculation};
+pub use solve::{MachineCard, Point, Seek, Solved, Target, Unknown};
 pub(crate) use words::{assumption, breakdown};
 
 use crate::desk::evidence::Evidence;
@@ -55,6 +57,9 @@ pub struct Request {
     pub rate_per_s: Option<f64>,
     /// As many requests as memory and the engine hold, instead.
     pub max_load: bool,
+    /// Users as a load, and what is looked for.
+    #[serde(skip_serializing_if = "is_default")]
+    pub seek: Seek,
     /// Tokens of a prompt, mean.
     #[schemars(extend("x-flag" = "isl input-len random-input-len"))]
     #[educe(Default = 1000.0)]
@@ -138,8 +143,12 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
         answer.assumptions.splice(0..0, said);
         return Ok(answer);
     }
-    let case = work::Case::new(catalog, request)?;
+    if let Some(unknown) = request.seek.solve {
+        return solve::answer(catalog, request, unknown, effort);
+    }
+    let mut case = work::Case::new(catalog, request)?;
     let serving = case.ready(&case.ask)?;
+    case.ask.settle(&serving);
     let outcome = serving.under(&case.ask.requests, case.ask.load);
     let barred = case.standing.bars(request.pretend);
     let met = if barred { met::Met::Unasked } else { case.met(&case.ask, &serving, &outcome, effort)? };
@@ -193,6 +202,10 @@ pub struct Answer {
     /// What the numbers rest on; nothing for a bound, or where nothing is served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// The largest load, the longest prompt or the cheapest machine that meets the targets, where one is looked for: all else
+    /// is what is met there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub solved: Option<Solved>,
     /// What is served; nothing when the model does not fit, or the engine does not run it.
     pub served: Option<Served>,
     /// What tokens guessed ahead do to it, where any are.

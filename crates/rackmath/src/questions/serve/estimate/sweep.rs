@@ -87,6 +87,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let grid = spaced(request.from, request.to, request.points, 1e7)?;
     let mut grid: Vec<f64> = grid.into_iter().map(f64::round).collect();
     grid.dedup();
+    let expected = "none along a curve, which shows every concurrency";
+    let given = request.estimate.seek.solve.map_or("users", Into::into);
+    refuse_if(request.estimate.seek != super::Seek::default(), "solve", given, expected)?;
     let mut estimate =
         super::Request { concurrency: None, rate_per_s: None, max_load: false, ..request.estimate.clone() };
     // Along a curve only means are worked out.

@@ -12,8 +12,8 @@
 //! are slower than their roofline; the last is what the others leave. Source: ours.
 
 use super::met::Met;
-use super::work::Case;
-use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo};
+use super::work::{Ask, Case};
+use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo, Target};
 use crate::desk::prelude::*;
 use crate::layout;
 use crate::offload;
@@ -25,7 +25,7 @@ use rackmath_theory::deployment::Deployment;
 use rackmath_theory::pass::{Assumption, Limit, Part};
 use rackmath_theory::placement::{self, Fit, Load};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
-use rackmath_theory::steady::Steady;
+use rackmath_theory::steady::{Requests, Steady};
 
 impl Range {
     /// The interval of a prediction that is off by a factor of at most exp(spread) in 80 % of cases.
@@ -66,11 +66,12 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
         chips_available: r.system.n_chips,
         weights: r.format_words(),
         kv: r.kv_words(),
-        load: load_words(case.ask.load),
+        load: load_words(&case.ask),
         isl: case.ask.requests.input,
         osl: case.ask.requests.output,
         pretended: standing.pretended(pretend),
         evidence: case.evidence(p).filter(|_| fits),
+        solved: None,
         served: fits.then(|| served(case, p, outcome, met)),
         speculation: None,
         problem: barred.map(not_possible).or_else(|| problem(case, p, outcome, met, holds)),
@@ -103,8 +104,11 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
     }
 }
 
-fn load_words(load: Loading) -> Remark {
-    match load {
+fn load_words(ask: &Ask) -> Remark {
+    if let Some((users, think)) = ask.users {
+        return says("users_who_think").with("users", users).with("think", think);
+    }
+    match ask.load {
         Loading::Concurrency(1.0) => says("one_in_flight"),
         Loading::Concurrency(n) => says("in_flight").with("requests", n),
         Loading::Rate(rate) => says("at_random").with("rate", rate),
@@ -113,7 +117,7 @@ fn load_words(load: Loading) -> Remark {
 }
 
 /// Means in milliseconds: until a request is scheduled, from then to its first token, of a token.
-fn means(outcome: &Outcome, met: &Met) -> [f64; 3] {
+pub(super) fn means(outcome: &Outcome, met: &Met) -> [f64; 3] {
     let of = |what: What| met.run().and_then(|p| p.of(what)).map(|t| t.mean_ms);
     match (of(What::Queue), of(What::Ttft), of(What::Tpot)) {
         (Some(queue), Some(first), Some(token)) => [queue, (first - queue).max(0.0), token],
@@ -140,12 +144,16 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
     let rate = match case.ask.load {
         // What arrives leaves, however long it takes.
         Loading::Rate(rate) if stable => Range { value: rate, low: rate, high: rate },
+        // Each comes again after its answer and a pause.
+        _ if let (Some((users, think)), Some(_)) = (case.ask.users, met.run()) => {
+            Range::of(users / (think + e2e_ms.value / 1e3), widths.throughput)
+        }
         _ => Range::of(outcome.rate, widths.throughput),
     };
     // Little: so many are there as come in the time they stay.
     let there = |ms: f64| rate.value * ms / 1e3;
     let mut counts = [s.decoding, s.running, s.waiting].map(|n| n * outcome.groups);
-    if met.run().is_some() && matches!(case.ask.load, Loading::Rate(_)) {
+    if met.run().is_some() && (matches!(case.ask.load, Loading::Rate(_)) || case.ask.users.is_some()) {
         counts = [there(e2e_ms.value - ttft_ms.value), there(e2e_ms.value - queue), there(queue)];
     }
     let [decoding, running, waiting] = counts;
@@ -177,31 +185,31 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
     }
 }
 
+/// Every target with what was reached.
+pub(super) fn reached(case: &Case, requests: &Requests, outcome: &Outcome, met: &Met) -> Vec<Target> {
+    let [queue, first, token] = means(outcome, met);
+    let whole = queue + first + token * (requests.output - 1.0).max(0.0);
+    let rows = [(What::Ttft, queue + first), (What::Tpot, token), (What::E2e, whole)];
+    let target = |((what, mean), limit): ((What, f64), Option<AtMost>)| {
+        let limit = limit?;
+        let found = met.run().and_then(|p| p.of(what)).and_then(|t| t.percentile_ms);
+        // A percentile that was not simulated is not known to be met.
+        let value_ms = if limit.percentile.is_some() { found } else { Some(mean) };
+        Some(Target { what, percentile: limit.percentile, value_ms, limit_ms: limit.ms })
+    };
+    rows.into_iter().zip(case.limits()).filter_map(target).collect()
+}
+
 fn slo(case: &Case, outcome: &Outcome, met: &Met, stable: bool) -> Option<Slo> {
     let limits = case.limits();
     // Without a target there is nothing to meet.
     limits.iter().flatten().next()?;
-    let [queue, first, token] = means(outcome, met);
-    let whole = queue + first + token * (case.ask.requests.output - 1.0).max(0.0);
-    let rows = [
-        (["ttft_missed", "ttft_name"], What::Ttft, queue + first),
-        (["tpot_missed", "tpot_name"], What::Tpot, token),
-        (["e2e_missed", "e2e_name"], What::E2e, whole),
-    ];
     let mut held = outcome.serves() && stable;
     let (mut misses, mut all) = (Vec::new(), Vec::new());
-    for (([missed, name], what, mean), limit) in rows.into_iter().zip(limits).filter(|_| stable) {
-        let Some(limit) = limit else { continue };
-        let found = met.run().and_then(|p| p.of(what)).and_then(|t| t.percentile_ms);
-        // A percentile that was not simulated is not known to be met.
-        let value = if limit.percentile.is_some() { found } else { Some(mean) };
-        held &= value.is_some_and(|v| v <= limit.ms);
-        if let Some(value) = value.filter(|v| *v > limit.ms) {
-            misses.push(says(missed).with("times", value / limit.ms));
-        }
-        let target = says("target_of").with("percentile", limit.percentile).with("mean", limit.percentile.is_none());
-        let target = target.with("what", says(name)).with("value", value.map(|ms| ms / 1e3));
-        all.push(target.with("unknown", value.is_none()).with("limit", limit.ms / 1e3));
+    for r in reached(case, &case.ask.requests, outcome, met).iter().filter(|_| stable) {
+        held &= r.holds();
+        misses.extend(r.value_ms.filter(|v| *v > r.limit_ms).map(|v| says(r.missed()).with("times", v / r.limit_ms)));
+        all.push(r.words());
     }
     if !stable {
         misses.push(says("more_than_served"));
@@ -350,7 +358,8 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
         (ask.split.is_none() && used < chips).then(|| says("instance_on_part").with("used", used).with("chips", chips)),
         (outcome.groups < p.groups())
             .then(|| says("groups_in_use").with("used", outcome.groups.floor()).with("groups", p.groups())),
-        matches!(ask.load, Loading::Concurrency(_)).then(|| says("replaced_at_once")),
+        (ask.users.is_none() && matches!(ask.load, Loading::Concurrency(_))).then(|| says("replaced_at_once")),
+        ask.users.map(|(_, think)| says("users_think").with("think", think)),
         (!engine.ideal).then(|| intervals.with("throughput", float::exp(w.throughput))),
         Some(simulated(met)),
         ask.on.split.is_some().then(|| says("split_checked")),

@@ -26,8 +26,19 @@ pub(crate) struct Ask {
     pub split: Option<(Layout, Option<f64>)>,
     pub requests: Requests,
     pub load: Loading,
+    /// Users and the seconds each thinks, where these are the load.
+    pub users: Option<(f64, f64)>,
     /// Dollars per chip and second, where known.
     pub price: Option<f64>,
+}
+
+impl Ask {
+    /// Puts what users have in flight in the place of their number.
+    pub(crate) fn settle(&mut self, serving: &Serving) {
+        if let Some((users, think)) = self.users {
+            self.load = Loading::Concurrency(serving.in_flight(&self.requests, users, think).max(1.0));
+        }
+    }
 }
 
 /// A request with everything found.
@@ -83,6 +94,7 @@ impl<'a> Case<'a> {
             split: split(request, on)?,
             requests,
             load: load(request)?,
+            users: request.seek.load()?,
             price: found.priced().then(|| found.chip_price.get()),
         };
         super::adapters::put(catalog, request.loras.as_ref(), &mut ask)?;
@@ -205,13 +217,17 @@ pub(super) fn share(field: &'static str, x: f64) -> Result<f64, Error> {
 }
 
 fn load(request: &Request) -> Result<Loading, Error> {
-    match (request.concurrency, request.rate_per_s, request.max_load) {
+    let users = request.seek.load()?.map(|(users, _)| users);
+    match (request.concurrency.or(users), request.rate_per_s, request.max_load) {
+        (Some(_), ..) if users.is_some() && request.concurrency.is_some() => {
+            Err(Error::value("load", "users and concurrency", "one of them: users who do not think are a concurrency"))
+        }
         (None, None, false) => Ok(Loading::Concurrency(64.0)),
         (Some(c), None, false) if (1.0..=1e7).contains(&c) => Ok(Loading::Concurrency(c)),
         (Some(c), None, false) => Err(Error::value("concurrency", c, "1 to 10,000,000 requests in flight")),
         (None, Some(r), false) if r > 0.0 && r <= 1e7 => Ok(Loading::Rate(r)),
         (None, Some(r), false) => Err(Error::value("rate_per_s", r, "requests per second above 0, at most 1e7")),
         (None, None, true) => Ok(Loading::Full),
-        _ => Err(Error::value("load", "more than one", "one of concurrency, rate_per_s, max_load")),
+        _ => Err(Error::value("load", "more than one", "one of concurrency, rate_per_s, users, max_load")),
     }
 }
