@@ -505,7 +505,8 @@ mod tests {
                 let says = field.doc.to_lowercase();
                 let spoken = ["share ", "chance ", "how sure"].iter().any(|word| says.starts_with(word));
                 let share = matches!(field.unit, field::Unit::Quantity(q) if q.example == "50%");
-                if !share && !(spoken && !matches!(field.unit, field::Unit::Json | field::Unit::Word)) {
+                let text = matches!(field.unit, field::Unit::Json | field::Unit::Word);
+                if !share && (!spoken || text) {
                     continue;
                 }
                 shares += 1;

@@ -83,7 +83,7 @@ fn scalar(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
 }
 
-fn file<'a>(a: &'a Answer, name: &str) -> Vec<Value> {
+fn file(a: &Answer, name: &str) -> Vec<Value> {
     parsed(&a.files.iter().find(|f| f.name == name).unwrap().text)
 }
 

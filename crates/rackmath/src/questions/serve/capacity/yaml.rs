@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Documents with a line of `---` between them, each after its comments.
 pub(super) fn documents(comments: &[String], all: &[Value]) -> String {
-    let head: String = comments.iter().map(|c| format!("# {c}\n")).collect();
+    let head = comments.iter().map(|c| format!("# {c}\n")).collect::<Vec<_>>().concat();
     let texts: Vec<String> = all.iter().map(|value| block(value, 0)).collect();
     head + &texts.join("---\n")
 }
@@ -12,7 +12,10 @@ pub(super) fn documents(comments: &[String], all: &[Value]) -> String {
 fn block(value: &Value, depth: usize) -> String {
     let pad = "  ".repeat(depth);
     match value {
-        Value::Object(map) => map.iter().map(|(key, v)| format!("{pad}{}:{}", word(key), inner(v, depth))).collect(),
+        Value::Object(map) => {
+            let one = |(key, v): (&String, &Value)| format!("{pad}{}:{}", word(key), inner(v, depth));
+            map.iter().map(one).collect::<Vec<_>>().concat()
+        }
         Value::Array(all) => all
             .iter()
             .map(|v| match v {
@@ -35,8 +38,8 @@ fn inner(value: &Value, depth: usize) -> String {
         Value::Array(all) if !all.is_empty() => format!("\n{}", block(value, depth + 1)),
         Value::String(text) if text.contains('\n') => {
             let pad = "  ".repeat(depth + 1);
-            let lines: String = text.lines().map(|line| format!("{pad}{line}\n")).collect();
-            format!(" |\n{lines}")
+            let lines: Vec<String> = text.lines().map(|line| format!("{pad}{line}\n")).collect();
+            format!(" |\n{}", lines.concat())
         }
         other => format!(" {}\n", scalar(other)),
     }

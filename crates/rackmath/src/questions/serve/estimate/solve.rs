@@ -477,7 +477,8 @@ fn verdict(s: &Solved) -> Remark {
 /// Layouts to try on a machine: the usual one, and all its chips in equal groups.
 fn layouts(request: &Request, chips: u64) -> Vec<DegreesRequest> {
     let own = request.degrees != DegreesRequest::default() || request.flags.is_some();
-    let groups = (0..10).map(|i| 1u64 << i).take_while(|tp| *tp <= chips && !own).filter(|tp| chips % tp == 0);
+    let groups =
+        (0..10).map(|i| 1u64 << i).take_while(|tp| *tp <= chips && !own).filter(|tp| chips.is_multiple_of(*tp));
     let cut = groups.map(|tp| DegreesRequest { tp: Some(tp), dp: Some(chips / tp), ..DegreesRequest::default() });
     std::iter::once(request.degrees.clone()).chain(cut).collect()
 }

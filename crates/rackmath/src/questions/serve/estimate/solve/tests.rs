@@ -128,9 +128,9 @@ fn solutions_equal_brute_force_on_200_random_settings() {
         }
         assert_eq!(value, k, "{unknown:?} {request:?}: {:?}", found.verdict);
         if found.value.is_some() {
-            solved += 1
+            solved += 1;
         } else {
-            none += 1
+            none += 1;
         }
         // The page is that of the solution, and both sides of it are pages as anyone can ask for.
         let page_at = |at: f64| {
