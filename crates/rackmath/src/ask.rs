@@ -505,8 +505,8 @@ mod tests {
                 let says = field.doc.to_lowercase();
                 let spoken = ["share ", "chance ", "how sure"].iter().any(|word| says.starts_with(word));
                 let share = matches!(field.unit, field::Unit::Quantity(q) if q.example == "50%");
-                let text = matches!(field.unit, field::Unit::Json | field::Unit::Word);
-                if !share && (!spoken || text) {
+                let number = matches!(field.unit, field::Unit::Number | field::Unit::Whole);
+                if !(share || spoken && number) {
                     continue;
                 }
                 shares += 1;

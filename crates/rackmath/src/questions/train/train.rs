@@ -6,14 +6,14 @@
 mod asked;
 mod changes;
 mod run;
-mod tuned;
 mod solve;
+mod tuned;
 
 use crate::desk::prelude::*;
 use crate::setting::machine as machine_named;
 pub use run::{LossCard, RunCard};
-pub use tuned::{Optimizer, PeakCard, TunedCard};
 pub use solve::{Seek, SolvedChips, Unknown};
+pub use tuned::{Optimizer, PeakCard, TunedCard};
 
 use asked::{Asked, fields};
 use changes::{MOST_CHIPS, Tried};

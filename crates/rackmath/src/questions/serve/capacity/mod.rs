@@ -163,9 +163,10 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     refuse_if(most < least || most > 100_000, "max_replicas", most, format!("{least} to 100,000"))?;
     files::check(request)?;
     let kept = 1.0 / (1.0 + growth / 60.0 * startup);
+    let replica = estimate::obeyed(catalog, &request.estimate)?.map_or_else(|| request.estimate.clone(), |(r, _)| r);
     let solved = |unknown: Unknown| {
         let seek = estimate::Seek { solve: Some(unknown), ..estimate::Seek::default() };
-        let asked = estimate::Request { seek, changes: false, ..request.estimate.clone() };
+        let asked = estimate::Request { seek, changes: false, ..replica.clone() };
         estimate::answer_on(catalog, &asked, effort)
     };
     let page = solved(Unknown::Concurrency)?;
@@ -193,7 +194,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
         return Ok(answer);
     };
     answer.rate = solved(Unknown::Rate)?.solved;
-    let case = Case::new(catalog, &request.estimate)?;
+    let case = Case::new(catalog, &replica)?;
     let serving = case.ready(&case.ask)?;
     let requests = &case.ask.requests;
     let at = serving.under(requests, Loading::Concurrency(k));
@@ -248,16 +249,21 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     let said = says("capacity_of").with("running", run).with("most", running).with("rate", rate.map(|r| r * kept));
     let said = said.with("full", rate).with("kept", kept).with("startup", startup).with("growth", growth);
     answer.verdict = said.with("tokens", capacity.cache_tokens);
-    answer.assumptions = vec![
-        says("capacity_growth").with("growth", growth).with("startup", startup).with("kept", kept),
-        says("capacity_lengths").with("held", held),
-        says("capacity_waiting").with("patience", first.map(|_| patience)).with("none", first.is_none()),
-    ];
+    answer.assumptions = assumed(request, kept, held, first.map(|_| patience));
     let said = ["intervals", "price_split"];
     answer.assumptions.extend(page.assumptions.into_iter().filter(|a| said.contains(&&*a.says)));
     answer.files = files::all(request, &case, &answer, &capacity);
     answer.capacity = Some(capacity);
     Ok(answer)
+}
+
+fn assumed(request: &Request, kept: f64, held: f64, patience: Option<f64>) -> Vec<Remark> {
+    let grows = says("capacity_growth").with("growth", request.growth_per_min).with("startup", request.startup_s);
+    vec![
+        grows.with("kept", kept),
+        says("capacity_lengths").with("held", held),
+        says("capacity_waiting").with("patience", patience).with("none", patience.is_none()),
+    ]
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
 
 /// The request as a command line beside it says, with what became of its flags; none where there is nothing to obey.
-pub(super) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Vec<Remark>)>, Error> {
+pub(crate) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Vec<Remark>)>, Error> {
     let text = match (&request.flags, &request.tool) {
         (Some(text), _) => text.as_str(),
         (None, Some(_)) => "--help",

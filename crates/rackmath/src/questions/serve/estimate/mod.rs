@@ -18,6 +18,7 @@ pub(crate) mod work;
 pub use adapters::{LoraCard, Loras};
 pub use beside::{Brought, Embedded, EncoderPool};
 pub use drafter::{Drafts, Speculated, Speculation};
+pub(crate) use flags::obeyed;
 pub use solve::{MachineCard, Point, Seek, Solved, Target, Unknown};
 pub(crate) use words::{assumption, breakdown};
 
