@@ -78,7 +78,7 @@ fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<u8, 
                 (&reply, given.try_get_one::<std::path::PathBuf>("files").ok().flatten())
                 && output::into(folder, &answer.files)?
             {
-                return Ok(());
+                return Ok(0);
             }
             output.reply(&reply, entry.part(given), given)?;
             if question == Question::Reversible && entry.part(given) == Part::Timed {
