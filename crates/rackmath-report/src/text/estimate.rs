@@ -2,8 +2,8 @@
 
 use super::prelude::*;
 use rackmath::estimate::{
-    Answer, Breakdown, Brought, Change, Embedded, MachineCard, Piece, Pools, Problem, Range, Served, Solved, Speculated,
-    sweep,
+    Answer, Breakdown, Brought, Change, Embedded, MachineCard, Piece, Pools, Problem, Range, Served, Solved,
+    Speculated, sweep,
 };
 use rackmath::evidence::{Evidence, Grade};
 use rackmath::simulate::{Percentiles, What};
