@@ -180,10 +180,9 @@ impl<'a> Inputs<'a> {
             }
             let names = |flag: &str| flag.contains("config") || flag.contains("extra_llm_api_options");
             let settings = launch.flags.iter().filter(|f| names(&f.flag)).filter_map(|f| f.value.as_deref());
-            if let Some(file) = settings.map(Path::new).find(|file| file.is_file()) {
-                if !request.contains_key("settings") {
-                    request.insert("settings".into(), Value::String(read(file)?));
-                }
+            let file = settings.map(Path::new).find(|file| file.is_file());
+            if let Some(file) = file.filter(|_| !request.contains_key("settings")) {
+                request.insert("settings".into(), Value::String(read(file)?));
             }
         }
         put(request, &field.path, Value::String(text));

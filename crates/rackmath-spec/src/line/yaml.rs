@@ -138,7 +138,7 @@ mod tests {
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for n in 1..9 {
             let of = vec![format!("*a{}", n - 1); 10].join(", ");
-            bomb += &format!("a{n}: &a{n} [{of}]\n");
+            bomb = format!("{bomb}a{n}: &a{n} [{of}]\n");
         }
         assert!(documents(&bomb).unwrap_err().to_string().contains("more than 100000 values"));
         assert!(documents(&"[".repeat(1000)).is_err());

@@ -405,8 +405,7 @@ fn formatted(launch: &Launch, on: &mut Deployment, assumptions: &mut Vec<Remark>
     let plain = |d: Dtype| matches!(d, Dtype::Fp32 | Dtype::Bf16 | Dtype::Fp16);
     let cast = |d: Dtype| if plain(d) { dtype } else { d };
     let f = on.formats;
-    on.formats =
-        Formats { routed: cast(f.routed), linear: cast(f.linear), mixer: cast(f.mixer), other: cast(f.other), ..f };
+    on.formats = Formats { routed: cast(f.routed), linear: cast(f.linear), mixer: cast(f.mixer), other: cast(f.other) };
     if launch.kv.is_none() && plain(on.kv) {
         on.kv = dtype;
     }

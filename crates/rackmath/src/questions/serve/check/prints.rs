@@ -5,6 +5,7 @@ use crate::desk::prelude::*;
 use rackmath_spec::command::Startup;
 use rackmath_spec::launch::Start;
 use rackmath_spec::line::{Launch, Program, Use};
+use rackmath_spec::model::Shape;
 use rackmath_theory::budget::{Budget, Refusal};
 use rackmath_theory::deployment::Deployment;
 
@@ -169,7 +170,7 @@ pub(super) fn seconds(rule: &Startup, start: &Start, on: &Deployment, b: &Budget
         rows,
     };
     let mut all = vec![part("startup_weights", bytes / usual, bytes / fast, bytes / slow, rule.load_rows)];
-    let layers = on.model.shape().map_or(0, |shape| shape.n_layers()) as f64;
+    let layers = on.model.shape().map_or(0, Shape::n_layers) as f64;
     if !start.eager {
         let compile = rule.compile_s + rule.compile_layer_s * layers;
         let [low, high] = rule.compile_spread;
