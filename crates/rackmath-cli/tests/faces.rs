@@ -71,6 +71,7 @@ fn both(question: Question) -> (String, Value) {
         Question::Curve => ("--over context --points 20", json!({ "over": "context", "points": 20 })),
         Question::Chips => ("h100 h200", json!({ "names": ["h100", "h200"] })),
         Question::Lecture => ("D9", json!({ "claim": "D9" })),
+        Question::Check => ("--on h100", json!({ "on": "h100" })),
         Question::Estimate => ("qwen3-32b --on 8xh200 --tp 4 --ttft 500ms --disaggregated --prefill-tp 2", estimate),
         Question::EstimateSweep => (
             "qwen3-32b --on 8xh200 --tp 4 --ttft 500ms --disaggregated --prefill-tp 2 --points 5",
