@@ -124,6 +124,10 @@ fn other_servers_are_checked_too() {
     assert!(a.starts && a.kv_cache_tokens > 100_000 && a.engine.contains("SGLang"), "{a:?}");
     let trt = checked("trtllm-serve openai/gpt-oss-120b --tp_size 2 --max_batch_size 64", "h200", "");
     assert!(trt.starts && trt.max_num_seqs == 64, "{trt:?}");
+    // 18.5 GiB of weights and 8 of cache on 23.5.
+    let line = "llama-server -hf unsloth/Qwen3-32B-GGUF:Q4_K_M -ngl 99 -fa on -c";
+    assert!(!checked(&format!("{line} 32768"), "rtx-4090", "").starts);
+    assert!(checked(&format!("{line} 4096"), "rtx-4090", "").starts);
     let yaml = "services:\n  llm:\n    image: vllm/vllm-openai:v0.19.0\n    command: --model Qwen/Qwen3-8B -tp 2\n";
     let a = checked(yaml, "h100", "");
     assert_eq!((a.version.as_deref(), a.chips), (Some("0.19.0"), 2));

@@ -26,7 +26,8 @@ use crate::support::{self, Asked};
 use rackmath_spec::engine::Version;
 use rackmath_spec::launch::Start;
 use rackmath_spec::line::{Launch, Program, Use};
-use rackmath_spec::model::{Body, Formats};
+use rackmath_spec::memory::Way;
+use rackmath_spec::model::{Body, Formats, Shape};
 use rackmath_theory::budget::{self, Budget};
 use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::layout::check_shape;
@@ -192,13 +193,26 @@ impl Case {
 
     /// The engine's sum; the longest sequence is what memory holds where the line leaves it to the engine.
     fn tried(&self, on: &Deployment, start: &Start) -> Budget {
-        let first = budget::budget(on, start, self.version);
+        let first = buffered(on, start, budget::budget(on, start, self.version));
         if !(self.launch.fit_longest && matches!(first.refusal, Some(budget::Refusal::TooLong { .. }))) {
             return first;
         }
         let longest = first.longest_possible.min(first.longest);
         budget::budget(on, &Start { longest: Some(longest.max(1)), ..start.clone() }, self.version)
     }
+}
+
+/// Buffers that are asked for one after the other (llama.cpp) must all be there, where nothing is left with the host.
+fn buffered(on: &Deployment, start: &Start, b: Budget) -> Budget {
+    let needed = b.weights + b.activation + b.outside + b.cache;
+    let over = b.way == Way::Asked && b.refusal.is_none() && !split(on, start) && needed > b.total;
+    Budget { refusal: over.then_some(budget::Refusal::Buffers { needed, free: b.total }).or(b.refusal), ..b }
+}
+
+/// Whether weights stay with the host, whose share the sum does not count.
+fn split(on: &Deployment, start: &Start) -> bool {
+    let layers = on.model.shape().map_or(0, Shape::n_layers);
+    start.layers.is_some_and(|n| n < layers) || start.expert_layers.is_some_and(|n| n > 0)
 }
 
 /// Answers.
@@ -334,6 +348,9 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     }
     assumptions
         .push(says("check_machine").with("system", &on.system.name).with("memory", on.system.chip.memory.size()));
+    if split(on, &start) {
+        assumptions.push(says("check_split"));
+    }
     let list = catalog.flag_list(launch.program.list())?;
     let accuracy = match list.startup.as_ref().map(|rule| &rule.held) {
         Some(held) => {
