@@ -386,7 +386,7 @@ fn setting(request: &Request, launch: &Launch) -> Result<(Setting, Option<u64>),
     let model = request
         .model
         .clone()
-        .or_else(|| launch.model.clone())
+        .or_else(|| launch.model.as_deref().map(model_named))
         .ok_or_else(|| Error::said("the line names no model").hint("put it in, or give {model}"))?;
     let on = request.on.clone().ok_or_else(|| {
         let chips = launch.gpus.unwrap_or_else(|| launch.layout.chips());
@@ -394,7 +394,7 @@ fn setting(request: &Request, launch: &Launch) -> Result<(Setting, Option<u64>),
         Error::said("no machine is given").hint(format!("say what it starts on with {{on}}, such as {such}"))
     })?;
     let weights = launch.weights.clone();
-    let setting = Setting { model: model_named(&model), on, weights, kv: launch.kv.clone(), ..Setting::default() };
+    let setting = Setting { model, on, weights, kv: launch.kv.clone(), ..Setting::default() };
     let (name, _) = machine(&setting.on)?;
     // A bare chip is as many of them as the line takes; a machine with a number has no more.
     let counted = name.trim_start().starts_with(|c: char| c.is_ascii_digit());
