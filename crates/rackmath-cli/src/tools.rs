@@ -8,13 +8,13 @@ use clap_complete::Shell;
 use rackmath::ask::{self, Question, Reply};
 use rackmath::{Catalog, Error, curve, reversible, step};
 use rackmath_report::text;
-use rackmath_server::{Options, serve};
+use rackmath_server::{Address, AnswerRules, Log, Options, serve};
 use serde::Serialize;
 use std::io::Read as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub fn arguments(line: Command, name: &str) -> Command {
     let question = || {
@@ -45,6 +45,14 @@ pub fn arguments(line: Command, name: &str) -> Command {
             option("port", "PORT", "Port to listen on; 0 takes any that is free")
                 .default_value("7225")
                 .value_parser(value_parser!(u16)),
+            option("socket", "FILE", "Listen at a socket file instead of an address").value_parser(value_parser!(PathBuf)),
+            option("token", "TOKEN", "Answer only who knows it: authorization: Bearer TOKEN, or /enter?token=TOKEN in a browser; RACKMATH_TOKEN unless given"),
+            option("base", "PATH", "The path under which a proxy offers it, such as /rackmath"),
+            switch("behind-proxy", "Count callers by what the proxy in front says (x-forwarded-for)"),
+            option("patience", "SECONDS", "Longest answer, and most work a question may be").default_value("30"),
+            option("log", "HOW", "How requests are logged on standard error")
+                .default_value("lines")
+                .value_parser(["lines", "json", "none"]),
             switch("open", "Open the page in the browser"),
             switch("quiet", "Do not log requests"),
         ]),
@@ -93,19 +101,48 @@ pub fn ask(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error
 
 pub fn web(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error> {
     let usual = Options::default();
+    let text = |name: &str| given.get_one::<String>(name).cloned();
+    let patience = text("patience").unwrap_or_default();
+    let seconds = patience.trim_end_matches('s').parse::<f64>().ok().filter(|s| (0.1..=86_400.0).contains(s));
+    let seconds = seconds.ok_or_else(|| Error::value("patience", &patience, "seconds, 0.1 to 86,400"))?;
+    let base = text("base").unwrap_or_default();
+    let base = base.trim_end_matches('/');
+    let sound = base.is_empty() || (base.starts_with('/') && base.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-_.".contains(&b)));
+    if !sound {
+        return Err(Error::value("base", base, "a path such as /rackmath"));
+    }
+    let token = text("token").or_else(|| std::env::var("RACKMATH_TOKEN").ok()).filter(|token| !token.is_empty());
+    if token.as_ref().is_some_and(|t| t.len() < 8 || !t.bytes().all(|b| b.is_ascii_graphic() && !b";,\"".contains(&b))) {
+        return Err(Error::value("token", "(not shown)", "at least 8 letters, digits or signs, without blanks"));
+    }
+    let log = match text("log").as_deref() {
+        _ if given.get_flag("quiet") => Log::None,
+        Some("none") => Log::None,
+        Some("json") => Log::Json,
+        _ => Log::Lines,
+    };
     let options = Options {
         host: given.get_one("host").copied().unwrap_or(usual.host),
         port: given.get_one("port").copied().unwrap_or(usual.port),
-        log: !given.get_flag("quiet"),
+        socket: given.get_one::<PathBuf>("socket").cloned(),
+        log,
+        answers: AnswerRules { patience: Duration::from_secs_f64(seconds), ..usual.answers },
+        token,
+        proxied: given.get_flag("behind-proxy"),
+        base: base.to_owned(),
         ..usual
     };
-    let ready = |address: SocketAddr| {
-        let url = format!("http://{address}/");
-        eprintln!(
-            "the blackboard is at {url}  (the questions under {url}api, their document at {url}docs.html; Ctrl-C stops)"
-        );
-        if given.get_flag("open") && !opened(&url) {
-            eprintln!("no browser could be opened; open {url} yourself");
+    let base = options.base.clone();
+    let ready = |address: Address| match address {
+        Address::Socket(path) => eprintln!("the blackboard listens at {}; Ctrl-C stops", path.display()),
+        Address::Tcp(address) => {
+            let url = format!("http://{address}{base}/");
+            eprintln!(
+                "the blackboard is at {url}  (the questions under {url}api, their document at {url}docs.html; Ctrl-C stops)"
+            );
+            if given.get_flag("open") && !opened(&url) {
+                eprintln!("no browser could be opened; open {url} yourself");
+            }
         }
     };
     serve(catalog, options, ready).map_err(|e| {

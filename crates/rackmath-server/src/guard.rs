@@ -1,13 +1,17 @@
-//! What every request passes: whom it was meant for, what a browser may do with the reply, and a line in the log.
+//! What every request passes: whom it was meant for, who may ask, what a browser may do with the reply, and a line in the log.
 
+use crate::door::Peer;
 use crate::error::Refusal;
 use crate::routes::Served;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use serde_json::json;
 use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// The page runs its own scripts and styles and talks to its own server, nothing else.
@@ -24,38 +28,110 @@ const HEADERS: &[(&str, &str)] = &[
     ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
 ];
 
-pub async fn around(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
+const ID: HeaderName = HeaderName::from_static("x-request-id");
+const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// How requests are logged, on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Log {
+    None,
+    Lines,
+    Json,
+}
+
+/// Who asks, as far as limits are concerned.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker(pub IpAddr);
+
+pub async fn around(State(served): State<Arc<Served>>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let mut response = match refused(&served, &method, request.headers()) {
+    let id = id(&served, request.headers());
+    let peer = request.extensions().get::<Peer>().map_or(Ipv4Addr::LOCALHOST.into(), |peer| peer.0);
+    let asker = if served.proxied { forwarded(request.headers()).unwrap_or(peer) } else { peer };
+    request.extensions_mut().insert(Asker(asker));
+    let metrics = &served.answers.metrics;
+    metrics.requests.fetch_add(1, Ordering::Relaxed);
+    let counted = Counted(&metrics.requests);
+    let mut response = match refused(&served, request.method(), request.uri(), request.headers()) {
         Some(refusal) => refusal.into_response(),
         None => next.run(request).await,
     };
+    drop(counted);
+    let status = response.status().as_u16();
+    metrics.replies[usize::from(status / 100).min(5)].fetch_add(1, Ordering::Relaxed);
     for (name, value) in HEADERS {
         response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    if served.log {
-        // A closed standard error is no reason to stop serving.
-        let shown: String = path.chars().take(200).map(|c| if c.is_control() { '?' } else { c }).collect();
-        let ms = begun.elapsed().as_secs_f64() * 1e3;
-        let _ = writeln!(std::io::stderr(), "{method} {shown} {} {ms:.1} ms", response.status().as_u16());
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(ID, value);
     }
+    // A closed standard error is no reason to stop serving.
+    let ms = begun.elapsed().as_secs_f64() * 1e3;
+    let shown: String = path.chars().take(200).map(|c| if c.is_control() { '?' } else { c }).collect();
+    let _ = match served.log {
+        Log::None => Ok(()),
+        Log::Lines => writeln!(std::io::stderr(), "{method} {shown} {status} {ms:.1} ms {asker} {id}"),
+        Log::Json => {
+            let line = json!({ "method": method.as_str(), "path": shown, "status": status, "ms": ms, "from": asker, "id": id });
+            writeln!(std::io::stderr(), "{line}")
+        }
+    };
     response
 }
 
-fn refused(served: &Served, method: &Method, headers: &HeaderMap) -> Option<Refusal> {
+/// A request that is no longer under way when this is dropped.
+struct Counted<'a>(&'a std::sync::atomic::AtomicI64);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The asker's own name for a request, if it is one, or the next of ours.
+fn id(served: &Served, headers: &HeaderMap) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let sound = |text: &&str| (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    let given = headers.get(ID).and_then(|v| v.to_str().ok()).filter(sound);
+    given.map_or_else(|| format!("{}-{}", served.run, NEXT.fetch_add(1, Ordering::Relaxed)), str::to_owned)
+}
+
+/// Whom a proxy says it asks for: the last of its list, the only one it wrote itself.
+fn forwarded(headers: &HeaderMap) -> Option<IpAddr> {
+    let text = headers.get_all(FORWARDED).iter().next_back()?.to_str().ok()?;
+    text.rsplit(',').next()?.trim().parse::<IpAddr>().ok().map(|ip| ip.to_canonical())
+}
+
+fn refused(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Refusal> {
     let text = |name: HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+    let path = uri.path();
     // A page elsewhere must not reach a server on the loopback through a name of its own.
-    if served.local && !text(header::HOST).is_some_and(is_local) {
+    let host = text(header::HOST).or_else(|| uri.authority().map(axum::http::uri::Authority::as_str));
+    if served.local && !host.is_some_and(is_local) {
         let hint = "open it as http://127.0.0.1, or start it with --host";
         let problem = "this server answers for the loopback only";
         return Some(Refusal::new(StatusCode::MISDIRECTED_REQUEST, problem, hint));
+    }
+    let watched = ["/healthz", "/readyz"].contains(&path);
+    if let Some(token) = served.token.as_deref().filter(|_| !watched) {
+        let bearer = text(header::AUTHORIZATION).and_then(|v| v.strip_prefix("Bearer "));
+        let cookie = text(header::COOKIE).and_then(|v| v.split(';').find_map(|c| c.trim().strip_prefix("rackmath=")));
+        if ![bearer, cookie].into_iter().flatten().any(|given| same(given, token)) && path != "/enter" {
+            let hint = "send the header authorization: Bearer TOKEN, or open /enter?token=TOKEN in a browser";
+            return Some(Refusal::new(StatusCode::UNAUTHORIZED, "this server is private", hint));
+        }
     }
     let json =
         text(header::CONTENT_TYPE).is_some_and(|t| t.split(';').next().is_some_and(|t| t.trim() == "application/json"));
     let hint = "expected the header content-type: application/json";
     let wrong = || Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the request has another type", hint);
     (method == Method::POST && !json).then(wrong)
+}
+
+/// Whether two texts are the same, in a time that does not tell where they differ.
+pub fn same(given: &str, token: &str) -> bool {
+    given.len() == token.len() && given.bytes().zip(token.bytes()).fold(0, |odd, (a, b)| odd | (a ^ b)) == 0
 }
 
 fn is_local(host: &str) -> bool {
@@ -68,7 +144,7 @@ fn is_local(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_local;
+    use super::*;
 
     #[test]
     fn names_of_this_machine() {
@@ -78,5 +154,19 @@ mod tests {
         for host in ["evil.example:7225", "127.0.0.1.evil.example", "[::2]", "", "localhost.evil"] {
             assert!(!is_local(host), "{host}");
         }
+    }
+
+    #[test]
+    fn a_token_is_compared_whole() {
+        assert!(same("abc", "abc") && !same("abd", "abc") && !same("ab", "abc") && !same("", "abc"));
+    }
+
+    #[test]
+    fn a_proxy_names_the_last_hop() {
+        let mut headers = HeaderMap::new();
+        headers.append(FORWARDED, HeaderValue::from_static("10.0.0.1, 203.0.113.9"));
+        assert_eq!(forwarded(&headers), Some("203.0.113.9".parse().expect("an address")));
+        headers.append(FORWARDED, HeaderValue::from_static("nobody"));
+        assert_eq!(forwarded(&headers), None);
     }
 }

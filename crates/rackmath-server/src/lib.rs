@@ -5,36 +5,71 @@
 
 mod answers;
 mod assets;
-mod connections;
+pub mod cost;
+mod door;
 mod error;
 mod guard;
 mod limits;
+mod metrics;
 mod openapi;
 mod routes;
 
-pub use answers::Answers;
+pub use answers::{Answers, MOST_ANSWER, Rules as AnswerRules};
+pub use door::Rules as DoorRules;
+pub use guard::Log;
 pub use limits::MOST_BYTES;
 pub use routes::{Served, router};
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     pub host: IpAddr,
     /// Port; 0 takes any that is free.
     pub port: u16,
-    pub log: bool,
-    /// Longest a caller waits for an answer.
-    pub patience: Duration,
+    /// A socket file instead of an address.
+    pub socket: Option<PathBuf>,
+    pub log: Log,
+    pub answers: AnswerRules,
+    pub door: DoorRules,
+    /// What a caller must know to be answered.
+    pub token: Option<String>,
+    /// Whether a proxy in front says who asks.
+    pub proxied: bool,
+    /// The path under which the proxy offers it: `/rackmath`.
+    pub base: String,
+    /// Longest that those inside are waited for at the end.
+    pub grace: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { host: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 7225, log: true, patience: Duration::from_secs(30) }
+        Self {
+            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 7225,
+            socket: None,
+            log: Log::Lines,
+            answers: AnswerRules::default(),
+            door: DoorRules::default(),
+            token: None,
+            proxied: false,
+            base: String::new(),
+            grace: Duration::from_secs(2),
+        }
     }
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    Tcp(SocketAddr),
+    Socket(PathBuf),
 }
 
 /// A server that cannot start or had to stop.
@@ -44,6 +79,8 @@ pub enum ServeError {
     Taken { host: IpAddr, port: u16, free: u16 },
     #[error("cannot listen on {address}: {problem}")]
     Address { address: SocketAddr, problem: io::Error },
+    #[error("cannot listen at {}: {problem}", path.display())]
+    Socket { path: PathBuf, problem: io::Error },
     #[error(transparent)]
     System(#[from] io::Error),
 }
@@ -53,28 +90,72 @@ impl ServeError {
         match self {
             Self::Taken { free, .. } => Some(format!("try --port {free}")),
             Self::Address { .. } => Some("the loopback is --host 127.0.0.1".into()),
-            Self::System(_) => None,
+            Self::Socket { .. } | Self::System(_) => None,
         }
     }
 }
 
 /// Serves until interrupted. `ready` is told the address once connections are taken.
-pub fn serve(catalog: rackmath::Catalog, options: Options, ready: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
+pub fn serve(catalog: rackmath::Catalog, options: Options, ready: impl FnOnce(Address)) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let listener = listen(options.host, options.port).await?;
-        let address = listener.local_addr()?;
-        let served = Served {
-            answers: Answers::new(catalog, options.patience),
-            log: options.log,
-            local: options.host.is_loopback(),
+    let served = runtime.block_on(async {
+        let (listening, address) = match &options.socket {
+            Some(path) => socket(path)?,
+            None => {
+                let listener = listen(options.host, options.port).await?;
+                let address = Address::Tcp(listener.local_addr()?);
+                (door::Listening::Tcp(listener), address)
+            }
         };
+        let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let served = Arc::new(Served {
+            answers: Answers::new(catalog, options.answers),
+            log: options.log,
+            local: options.host.is_loopback() && options.socket.is_none() && !options.proxied,
+            token: options.token,
+            proxied: options.proxied,
+            base: options.base,
+            saying: options.door.saying,
+            run: format!("{:x}", begun.as_millis()),
+        });
+        let (end, ending) = watch::channel(false);
+        let answers = Arc::clone(&served);
+        tokio::spawn(async move {
+            interrupted().await;
+            answers.answers.end();
+            let _ = end.send(true);
+        });
         ready(address);
-        // Longer than any answer may take.
-        let door = connections::Door::new(listener, 2 * options.patience);
-        axum::serve(door, router(served)).with_graceful_shutdown(interrupted()).await?;
+        let metrics = Arc::clone(&served.answers.metrics);
+        door::serve(listening, router(served), options.door, metrics, ending, options.grace).await;
+        if let Some(path) = &options.socket {
+            let _ = std::fs::remove_file(path);
+        }
         Ok(())
-    })
+    });
+    // Work nobody waits for has been told to end; what does not listen is left behind.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    served
+}
+
+/// A socket file; one that nobody listens at any more is taken over.
+#[cfg(unix)]
+fn socket(path: &std::path::Path) -> Result<(door::Listening, Address), ServeError> {
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+    let old = std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
+    if old && std::os::unix::net::UnixStream::connect(path).is_err() {
+        std::fs::remove_file(path)?;
+    }
+    let refused = |problem| ServeError::Socket { path: path.to_owned(), problem };
+    let listener = tokio::net::UnixListener::bind(path).map_err(refused)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
+    Ok((door::Listening::Unix(listener), Address::Socket(path.to_owned())))
+}
+
+#[cfg(not(unix))]
+fn socket(path: &std::path::Path) -> Result<(door::Listening, Address), ServeError> {
+    let problem = io::Error::from(io::ErrorKind::Unsupported);
+    Err(ServeError::Socket { path: path.to_owned(), problem })
 }
 
 async fn listen(host: IpAddr, port: u16) -> Result<TcpListener, ServeError> {

@@ -1,15 +1,18 @@
 //! What is where.
 
-use crate::answers::Answers;
+use crate::answers::{Answers, Caller};
 use crate::assets;
+use crate::cost::Cost;
 use crate::error::Refusal;
+use crate::guard::{Asker, Log};
 use crate::limits::MOST_BYTES;
 use crate::{guard, openapi};
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::body::to_bytes;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -22,22 +25,36 @@ use rackmath_report::reply::{self, Picture, Show};
 use rackmath_report::{Style, csv, png, scene, svg};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
 
 pub struct Served {
     pub answers: Answers,
-    pub log: bool,
+    pub log: Log,
     /// Whether only this machine is served.
     pub local: bool,
+    /// What a caller must know to be answered.
+    pub token: Option<String>,
+    /// Whether the address of a caller is what a proxy in front says.
+    pub proxied: bool,
+    /// Longest a caller takes to say what it wants.
+    pub saying: Duration,
+    /// The path under which all of it stands, without a slash at its end.
+    pub base: String,
+    /// This run of the server, in the names of its requests.
+    pub run: String,
 }
 
 type Shared = State<Arc<Served>>;
-type Body = Result<Bytes, BytesRejection>;
 type Answered = Result<Response, Refusal>;
 
-pub fn router(served: Served) -> Router {
-    let served = Arc::new(served);
-    Router::new()
+pub fn router(served: Arc<Served>) -> Router {
+    let base = served.base.clone();
+    let all = Router::new()
         .route("/api", get(list))
         .route("/api/words", post(words))
         .route("/api/{question}", post(ask_one))
@@ -47,11 +64,108 @@ pub fn router(served: Served) -> Router {
         .route("/export/{question}", post(export))
         .route("/draw", post(draw_posted))
         .route("/openapi.json", get(document))
+        .route("/enter", get(enter))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
         .fallback(file)
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(Arc::clone(&served), guard::around))
-        .with_state(served)
+        .layer(CompressionLayer::new().compress_when(SizeAbove::new(1024).and(NotForContentType::IMAGES)))
+        .with_state(served);
+    if base.is_empty() {
+        return all;
+    }
+    let to = format!("{base}/");
+    let away = move || async move { (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, to)]).into_response() };
+    Router::new().route(&base, get(away)).nest_service(&base, all)
+}
+
+/// A body, all of it, within its limits of bytes and time.
+struct Said(String);
+
+impl FromRequest<Arc<Served>> for Said {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, served: &Arc<Served>) -> Result<Self, Refusal> {
+        let most = || format!("expected at most {MOST_BYTES} bytes");
+        let large = || Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "the request cannot be read", most());
+        let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+        if length.is_some_and(|n| n > MOST_BYTES as u64) {
+            return Err(large());
+        }
+        if request.headers().get(header::CONTENT_ENCODING).is_some_and(|v| v != "identity") {
+            let hint = "expected plain JSON, without content-encoding";
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the request is compressed", hint));
+        }
+        let within = format!("expected it within {:.0} s", served.saying.as_secs_f64());
+        let slow = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request takes too long to arrive", within);
+        let body = timeout(served.saying, to_bytes(request.into_body(), MOST_BYTES)).await.map_err(slow)?;
+        let body = body.map_err(|_| large())?;
+        let wrong = |_| Refusal::new(StatusCode::BAD_REQUEST, "the request is not UTF-8 text", "expected JSON");
+        String::from_utf8(body.to_vec()).map_err(wrong).map(Self)
+    }
+}
+
+/// Who asks and until when: the header `prefer: wait=5` asks for five seconds.
+impl FromRequestParts<Arc<Served>> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, served: &Arc<Served>) -> Result<Self, Refusal> {
+        let address = parts.extensions.get::<Asker>().map_or(Ipv4Addr::LOCALHOST.into(), |asker| asker.0);
+        let most = served.answers.patience();
+        let prefer = parts.headers.get("prefer").and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let wait = prefer.split([',', ';']).find_map(|part| part.trim().strip_prefix("wait="));
+        let patience = match wait.map(|text| (text, text.trim_matches('"').parse::<f64>())) {
+            None => most,
+            Some((_, Ok(s))) if s.is_finite() && s > 0.0 => Duration::from_secs_f64(s.min(most.as_secs_f64())),
+            Some((text, _)) => {
+                let problem = format!("prefer: wait={}", text.chars().take(40).collect::<String>());
+                return Err(Refusal::new(StatusCode::BAD_REQUEST, problem, "expected seconds, such as wait=5"));
+            }
+        };
+        Ok(Self { address, until: Instant::now() + patience })
+    }
+}
+
+async fn ready(State(s): Shared) -> Response {
+    if s.answers.has_room() {
+        return "ready\n".into_response();
+    }
+    Refusal::busy("no room for another question", "ask again in a moment", 1).into_response()
+}
+
+async fn metrics(State(s): Shared) -> Response {
+    let mut now = s.answers.gauges();
+    now.push(("resident_bytes", "Memory of this process.", resident()));
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], s.answers.metrics.text(&now)).into_response()
+}
+
+/// Memory of this process, where the system tells; 0 elsewhere.
+fn resident() -> f64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<f64>().ok());
+    pages.unwrap_or(0.0) * 4096.0
+}
+
+#[derive(Deserialize)]
+struct Key {
+    #[serde(default)]
+    token: String,
+}
+
+/// Lets a browser in that knows the token, and remembers it there.
+async fn enter(State(s): Shared, query: Result<axum::extract::Query<Key>, QueryRejection>) -> Answered {
+    let given = query.map_or_else(|_| String::new(), |q| q.0.token);
+    let Some(token) = s.token.as_deref().filter(|token| guard::same(&given, token)) else {
+        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "this is not the token", "open /enter?token=TOKEN"));
+    };
+    let cookie = format!("rackmath={token}; Path={}/; HttpOnly; SameSite=Strict", s.base);
+    let cookie = HeaderValue::from_str(&cookie).map_err(|_| Error::said("this token cannot be a cookie"))?;
+    let to = HeaderValue::from_str(&format!("{}/", s.base)).unwrap_or(HeaderValue::from_static("/"));
+    Ok((StatusCode::SEE_OTHER, [(header::SET_COOKIE, cookie), (header::LOCATION, to)]).into_response())
 }
 
 fn sent(body: impl Into<axum::body::Body>) -> Response {
@@ -59,31 +173,22 @@ fn sent(body: impl Into<axum::body::Body>) -> Response {
 }
 
 fn question(name: &str) -> Result<Question, Refusal> {
-    Question::find(name).map_err(|error| Refusal { status: StatusCode::NOT_FOUND, error })
+    Question::find(name).map_err(|error| Refusal::from_error(StatusCode::NOT_FOUND, error))
 }
 
-fn text(body: Body) -> Result<String, Refusal> {
-    let too_large =
-        |status| Refusal::new(status, "the request cannot be read", format!("expected at most {MOST_BYTES} bytes"));
-    let body = body.map_err(|e| too_large(e.status()))?;
-    let wrong = |_| Refusal::new(StatusCode::BAD_REQUEST, "the request is not UTF-8 text", "expected JSON");
-    String::from_utf8(body.to_vec()).map_err(wrong)
-}
-
-async fn ask_one(State(s): Shared, Path(name): Path<String>, body: Body) -> Answered {
-    Ok(sent(s.answers.ask(question(&name)?, text(body)?).await?))
+async fn ask_one(State(s): Shared, Path(name): Path<String>, caller: Caller, Said(body): Said) -> Answered {
+    Ok(sent(s.answers.ask(caller, question(&name)?, body).await?))
 }
 
 /// The sentences of an answer, each a value there, in words.
-async fn words(State(s): Shared, body: Body) -> Answered {
-    let body = text(body)?;
-    let said = s.answers.work(move || {
+async fn words(State(s): Shared, caller: Caller, Said(body): Said) -> Answered {
+    let said = s.answers.work(caller, Cost::SMALL, move |_| {
         let remarks: Vec<Remark> = serde_json::from_str(&body).map_err(|e| {
             Error::said(format!("not a list of remarks: {e}")).hint("expected them as answers have them")
         })?;
-        ask::json(&remarks.iter().map(rackmath_report::words::words).collect::<Vec<_>>())
+        Ok(ask::json(&remarks.iter().map(rackmath_report::words::words).collect::<Vec<_>>())?)
     });
-    Ok(sent(said.await??))
+    Ok(sent(said.await?))
 }
 
 async fn schema(Path(name): Path<String>) -> Answered {
@@ -103,21 +208,21 @@ async fn fields(Path(name): Path<String>) -> Answered {
 }
 
 /// An answer to what was typed, flag by flag, as a page shows it: its words and its pictures.
-async fn typed(State(s): Shared, Path(name): Path<String>, body: Body) -> Answered {
+async fn typed(State(s): Shared, Path(name): Path<String>, caller: Caller, Said(body): Said) -> Answered {
     let question = question(&name)?;
-    let words = ask::parse(&text(body)?)?;
+    let words = ask::parse(&body)?;
     let request = field::typed(&question.fields(), &words)?;
-    let reply = s.answers.reply(question, request.clone()).await?;
-    let shown = s.answers.work(move || {
+    let reply = s.answers.reply(caller, question, request.clone()).await?;
+    let shown = s.answers.work(caller, Cost::SMALL, move |_| {
         let show = |figure| Show { figure, ..Show::default() };
         let drawn: Vec<_> =
             reply::pictures(question).iter().map(|name| reply::picture(&reply, show(Some(name)))).collect();
         let figures = drawn.iter().filter_map(|p| if let Ok(Picture::Figure(f)) = p { Some(*f) } else { None });
         let style = Style { color: false, width: WIDTH };
         let words = reply::page(&reply, show(None), style)?;
-        ask::json(&json!({ "request": request, "text": words, "figures": figures.collect::<Vec<_>>() }))
+        Ok(ask::json(&json!({ "request": request, "text": words, "figures": figures.collect::<Vec<_>>() }))?)
     });
-    Ok(sent(shown.await??))
+    Ok(sent(shown.await?))
 }
 
 /// Columns of an answer in words.
@@ -142,18 +247,24 @@ struct Wanted {
 
 type Query = Result<axum::extract::Query<Wanted>, QueryRejection>;
 
-async fn export(State(s): Shared, Path(name): Path<String>, query: Query, body: Body) -> Answered {
+async fn export(
+    State(s): Shared,
+    Path(name): Path<String>,
+    query: Query,
+    caller: Caller,
+    Said(body): Said,
+) -> Answered {
     let (wanted, format) = wanted(query, "expected ?figure=/time&format=svg")?;
-    let answer = s.answers.ask(question(&name)?, text(body)?).await?;
-    let drawn = s.answers.work(move || pick(&answer, &wanted.figure).map(|f| (format.draw)(&f))).await??;
+    let answer = s.answers.ask(caller, question(&name)?, body).await?;
+    let draw = move |_| Ok(pick(&answer, &wanted.figure).map(|f| (format.draw)(&f))?);
+    let drawn = s.answers.work(caller, Cost::SMALL, draw).await?;
     Ok(([(header::CONTENT_TYPE, format.mime)], drawn).into_response())
 }
 
 /// A picture that a page put together from several answers.
-async fn draw_posted(State(s): Shared, query: Query, body: Body) -> Answered {
+async fn draw_posted(State(s): Shared, query: Query, caller: Caller, Said(body): Said) -> Answered {
     let (_, format) = wanted(query, "expected ?format=svg")?;
-    let body = text(body)?;
-    let drawn = s.answers.work(move || drawable(&body).map(|f| (format.draw)(&f))).await??;
+    let drawn = s.answers.work(caller, Cost::SMALL, move |_| Ok(drawable(&body).map(|f| (format.draw)(&f))?)).await?;
     Ok(([(header::CONTENT_TYPE, format.mime)], drawn).into_response())
 }
 

@@ -1,7 +1,7 @@
 //! A real server on a free port of the loopback, and a small client for it.
 #![allow(dead_code)] // each test file uses its part
 
-use rackmath_server::{Options, serve};
+use rackmath_server::{Address, AnswerRules, Log, Options, serve};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc;
@@ -9,13 +9,22 @@ use std::time::Duration;
 
 /// Starts a server that lives as long as the test.
 pub fn start() -> SocketAddr {
+    // Unoptimised and beside other tests, the slowest questions take their time.
+    let answers = AnswerRules { patience: Duration::from_mins(3), ..AnswerRules::default() };
+    start_with(Options { answers, ..Options::default() })
+}
+
+/// The same on other terms.
+pub fn start_with(options: Options) -> SocketAddr {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
-        // Unoptimised and beside other tests, the slowest questions take their time.
-        let options = Options { port: 0, log: false, patience: Duration::from_mins(3), ..Options::default() };
+        let options = Options { port: 0, log: Log::None, ..options };
         serve(rackmath_catalog::embedded(), options, |address| tell.send(address).expect("heard")).expect("serves");
     });
-    told.recv_timeout(Duration::from_secs(10)).expect("starts")
+    match told.recv_timeout(Duration::from_secs(10)).expect("starts") {
+        Address::Tcp(address) => address,
+        Address::Socket(path) => panic!("{} is no address", path.display()),
+    }
 }
 
 #[derive(Clone, Debug)]
