@@ -107,12 +107,14 @@ pub fn web(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error
     let seconds = seconds.ok_or_else(|| Error::value("patience", &patience, "seconds, 0.1 to 86,400"))?;
     let base = text("base").unwrap_or_default();
     let base = base.trim_end_matches('/');
-    let sound = base.is_empty() || (base.starts_with('/') && base.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-_.".contains(&b)));
+    let sound = base.is_empty()
+        || (base.starts_with('/') && base.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-_.".contains(&b)));
     if !sound {
         return Err(Error::value("base", base, "a path such as /rackmath"));
     }
     let token = text("token").or_else(|| std::env::var("RACKMATH_TOKEN").ok()).filter(|token| !token.is_empty());
-    if token.as_ref().is_some_and(|t| t.len() < 8 || !t.bytes().all(|b| b.is_ascii_graphic() && !b";,\"".contains(&b))) {
+    if token.as_ref().is_some_and(|t| t.len() < 8 || !t.bytes().all(|b| b.is_ascii_graphic() && !b";,\"".contains(&b)))
+    {
         return Err(Error::value("token", "(not shown)", "at least 8 letters, digits or signs, without blanks"));
     }
     let log = match text("log").as_deref() {

@@ -80,7 +80,11 @@ fn a_private_server_wants_its_token_and_a_base_path_is_kept() {
     assert_eq!(first(get("/rackmath/api", "authorization: Bearer open-sesame\r\n")), "HTTP/1.1 200");
     assert_eq!(first(get("/rackmath/", "cookie: a=b; rackmath=open-sesame\r\n")), "HTTP/1.1 200");
     let entered = get("/rackmath/enter?token=open-sesame", "");
-    assert!(entered.starts_with("HTTP/1.1 303") && entered.contains("set-cookie: rackmath=open-sesame; Path=/rackmath/; HttpOnly"), "{entered}");
+    assert!(
+        entered.starts_with("HTTP/1.1 303")
+            && entered.contains("set-cookie: rackmath=open-sesame; Path=/rackmath/; HttpOnly"),
+        "{entered}"
+    );
     assert_eq!(first(get("/rackmath/enter?token=open", "")), "HTTP/1.1 401");
     let page = get("/rackmath", "authorization: Bearer open-sesame\r\n");
     assert!(page.starts_with("HTTP/1.1 308") && page.contains("location: /rackmath/"), "{page}");

@@ -10,8 +10,10 @@ use rackmath_units::Chance;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-const MODELS: &[&str] = &["llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "gpt-oss-120b", "deepseek-v3", "qwen3-235b-a22b", "llama-3.1-405b"];
-const MACHINES: &[&str] = &["h100", "8xh100", "8xh200", "16xh200", "32xh200", "64xh200", "8xb200", "gb200-nvl72", "8xmi300x", "hgx-h100"];
+const MODELS: &[&str] =
+    &["llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "gpt-oss-120b", "deepseek-v3", "qwen3-235b-a22b", "llama-3.1-405b"];
+const MACHINES: &[&str] =
+    &["h100", "8xh100", "8xh200", "16xh200", "32xh200", "64xh200", "8xb200", "gb200-nvl72", "8xmi300x", "hgx-h100"];
 
 /// A value of a field that somebody might ask for.
 fn value(dice: &mut Chance, field: &Field) -> Option<Value> {
@@ -26,7 +28,9 @@ fn value(dice: &mut Chance, field: &Field) -> Option<Value> {
         "osl" => spread(dice, 10.0, 4000.0).round(),
         "concurrency" | "batch" => spread(dice, 1.0, 512.0).round(),
         "rate_per_s" => spread(dice, 0.1, 50.0),
-        "ttft_ms" => return Some(json!({ "mean": 2000.0 })).filter(|_| field.unit == Unit::Limit).or(Some(json!(2000.0))),
+        "ttft_ms" => {
+            return Some(json!({ "mean": 2000.0 })).filter(|_| field.unit == Unit::Limit).or(Some(json!(2000.0)));
+        }
         "tpot_ms" => return Some(json!({ "mean": 50.0 })).filter(|_| field.unit == Unit::Limit).or(Some(json!(50.0))),
         "chips" => [8.0, 16.0, 24.0, 32.0, 64.0, 128.0][dice.below(6) as usize],
         "requests" => spread(dice, 100.0, most.unwrap_or(50_000.0).min(50_000.0)).round(),
@@ -77,7 +81,9 @@ fn main() {
     let dice = &mut Chance::new(11);
     let all: Vec<(Question, Vec<Field>)> = Question::ALL
         .iter()
-        .filter(|q| only.map_or(!matches!(q, Question::Reversible | Question::Whatif | Question::Trace), |o| q.name() == o))
+        .filter(|q| {
+            only.map_or(!matches!(q, Question::Reversible | Question::Whatif | Question::Trace), |o| q.name() == o)
+        })
         .map(|q| (*q, q.fields()))
         .collect();
     let mut ratios: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -102,7 +108,14 @@ fn main() {
         let real = taken() - begun;
         done += 1;
         if rows {
-            println!("{}\t{:.6}\t{:.6}\t{}\t{}", question.name(), reckoned.seconds, real, text.len(), Value::Object(request));
+            println!(
+                "{}\t{:.6}\t{:.6}\t{}\t{}",
+                question.name(),
+                reckoned.seconds,
+                real,
+                text.len(),
+                Value::Object(request)
+            );
         }
         // What takes less than a thousandth of a second is as quick as can be.
         ratios.entry(question.name()).or_default().push(reckoned.seconds.max(0.001) / real.max(0.001));
@@ -113,7 +126,14 @@ fn main() {
         for (name, list) in &mut ratios {
             list.sort_by(f64::total_cmp);
             let at = |p: f64| list[((list.len() - 1) as f64 * p) as usize];
-            println!("{name:16} {:4} asked, {:4} within 3x; reckoned over real: {:.2} to {:.2}, middle {:.2}", list.len(), within(list), at(0.0), at(1.0), at(0.5));
+            println!(
+                "{name:16} {:4} asked, {:4} within 3x; reckoned over real: {:.2} to {:.2}, middle {:.2}",
+                list.len(),
+                within(list),
+                at(0.0),
+                at(1.0),
+                at(0.5)
+            );
         }
         println!("{done} requests, {sum} within 3x");
     }

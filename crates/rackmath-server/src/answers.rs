@@ -340,14 +340,24 @@ impl Answers {
     fn late(&self, cost: Cost) -> Refusal {
         self.metrics.refused("deadline");
         let wait = self.lanes[cost.lane()].wait_s();
-        Refusal::busy("the answer takes longer than you wait", "ask for less, wait longer, or ask the command line", wait)
+        Refusal::busy(
+            "the answer takes longer than you wait",
+            "ask for less, wait longer, or ask the command line",
+            wait,
+        )
     }
 
     /// An answer that is not shared, as a value.
-    pub async fn reply(&self, caller: Caller, question: Question, request: Map<String, Value>) -> Result<Reply, Refusal> {
+    pub async fn reply(
+        &self,
+        caller: Caller,
+        question: Question,
+        request: Map<String, Value>,
+    ) -> Result<Reply, Refusal> {
         let cost = self.reckoned(question, &request)?;
         let catalog = Arc::clone(&self.catalog);
-        let work = move |effort: Effort| Ok(question.answer(&catalog, request, &Terms { effort, ..Terms::default() })?);
+        let work =
+            move |effort: Effort| Ok(question.answer(&catalog, request, &Terms { effort, ..Terms::default() })?);
         self.work(caller, cost, work).await
     }
 

@@ -40,9 +40,13 @@ impl Cost {
     /// Why a question is not taken, and what would be.
     pub fn refusal(self, question: Question, most: f64) -> Refusal {
         let name = question.name();
-        let problem = format!("{name} as asked is about {:.0} s of work; this server takes at most {most:.0} s", self.seconds);
+        let problem =
+            format!("{name} as asked is about {:.0} s of work; this server takes at most {most:.0} s", self.seconds);
         let hint = match self.by {
-            Some((field, value)) => format!("{field} of at most {:.0} would be taken; or ask the command line", (value * most / self.seconds).floor()),
+            Some((field, value)) => format!(
+                "{field} of at most {:.0} would be taken; or ask the command line",
+                (value * most / self.seconds).floor()
+            ),
             None => "ask for less, or the command line".into(),
         };
         Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, problem, hint).of(self.seconds, most, "seconds of work")
@@ -83,7 +87,8 @@ fn search(fields: &Map<String, Value>, under: &str) -> (f64, f64) {
         .map(|list| at(fields, &place(list)).and_then(Value::as_array).map_or(1.0, |l| l.len().max(1) as f64))
         .product();
     let powers = at(fields, &place("degrees")).and_then(Value::as_str) == Some("powers");
-    let simulated = at(fields, &place("ttft_ms")).is_some_and(percentile) || at(fields, &place("tpot_ms")).is_some_and(percentile);
+    let simulated =
+        at(fields, &place("ttft_ms")).is_some_and(percentile) || at(fields, &place("tpot_ms")).is_some_and(percentile);
     let simulated = simulated || at(fields, &place("simulate")).and_then(Value::as_bool).unwrap_or(false);
     let each = if powers { 0.3 } else { 1.0 };
     (each * lists * count * (chips / 32.0).powf(0.8).max(0.25) + if simulated { 8.0 } else { 0.0 }, chips)
@@ -125,7 +130,10 @@ pub fn of(question: Question, fields: &Map<String, Value>) -> Cost {
         Q::Hardware => searched(4000.0, "plan"),
         Q::Estimate => (if rated { 400.0 } else { 6.0 }, None),
         Q::EstimateSweep => driven(if rated { 4000.0 } else { 12.0 }, "points", 20.0),
-        Q::Pipeline => (2.0 * times("stages", 4.0) * times("micro_batches", 8.0) / 8.0, Some(("micro_batches", number(fields, "micro_batches").unwrap_or(8.0)))),
+        Q::Pipeline => (
+            2.0 * times("stages", 4.0) * times("micro_batches", 8.0) / 8.0,
+            Some(("micro_batches", number(fields, "micro_batches").unwrap_or(8.0))),
+        ),
         _ => (8.0, None),
     };
     let brought: usize = fields.get("files").map_or(0, |files| files.to_string().len());
@@ -145,9 +153,15 @@ mod tests {
     fn more_work_costs_more_and_stands_in_a_slower_lane() {
         assert_eq!(cost(Question::Step, "{}").lane(), 0);
         assert_eq!(cost(Question::Plan, "{}").lane(), 1);
-        let (small, large) = (cost(Question::Plan, r#"{"setting":{"on":"8xh200"}}"#), cost(Question::Plan, r#"{"setting":{"on":"512xh200"}}"#));
+        let (small, large) = (
+            cost(Question::Plan, r#"{"setting":{"on":"8xh200"}}"#),
+            cost(Question::Plan, r#"{"setting":{"on":"512xh200"}}"#),
+        );
         assert!(small.seconds < large.seconds && large.lane() == 2, "{small:?} {large:?}");
-        let wide = cost(Question::Plan, r#"{"setting":{"on":"512xh200"},"engines":["vllm","sglang"],"weights":["fp8","auto"]}"#);
+        let wide = cost(
+            Question::Plan,
+            r#"{"setting":{"on":"512xh200"},"engines":["vllm","sglang"],"weights":["fp8","auto"]}"#,
+        );
         assert!((wide.seconds / large.seconds - 4.0).abs() < 0.01);
         let fewer = cost(Question::Simulate, r#"{"requests": 1000}"#);
         assert!(fewer.seconds < cost(Question::Simulate, r#"{"requests": 1000000}"#).seconds);
@@ -158,7 +172,12 @@ mod tests {
         let asked = cost(Question::Simulate, r#"{"requests": 100000000}"#);
         let refusal = asked.refusal(Question::Simulate, 30.0);
         let said = refusal.error.to_string();
-        assert!(said.contains("600 s of work") && said.contains("at most 30 s") && said.contains("requests of at most 5000000"), "{said}");
+        assert!(
+            said.contains("600 s of work")
+                && said.contains("at most 30 s")
+                && said.contains("requests of at most 5000000"),
+            "{said}"
+        );
         assert_eq!(refusal.limit.map(|l| l.1), Some(30.0));
         let fits = cost(Question::Simulate, r#"{"requests": 5000000}"#);
         assert!(fits.seconds <= 30.01, "{fits:?}");

@@ -351,7 +351,11 @@ mod tests {
         let busy = Busy::new(&seat, &hall);
         // A third of the same address takes the place of the one that is not served.
         let (third, third_seat) = hall.enter(a).expect("room made");
-        let ids = || { let mut ids: Vec<u64> = hall.seats().keys().copied().collect(); ids.sort_unstable(); ids };
+        let ids = || {
+            let mut ids: Vec<u64> = hall.seats().keys().copied().collect();
+            ids.sort_unstable();
+            ids
+        };
         assert_eq!(ids(), [first, third]);
         assert!(second != third);
         // All of that address are served: it has to wait, another has not.

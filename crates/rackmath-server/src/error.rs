@@ -10,10 +10,10 @@ use serde_json::json;
 pub struct Refusal {
     pub status: StatusCode,
     pub error: Error,
-    /// Seconds after which it is worth asking again.
-    pub again: Option<u64>,
+    /// Seconds after which it is worth asking again; 0 where that would change nothing.
+    pub again: u16,
     /// What was asked, and what is allowed, of what.
-    pub limit: Option<(f64, f64, &'static str)>,
+    pub limit: Option<Box<(f64, f64, &'static str)>>,
 }
 
 impl Refusal {
@@ -22,7 +22,7 @@ impl Refusal {
     }
 
     pub fn from_error(status: StatusCode, error: Error) -> Self {
-        Self { status, error, again: None, limit: None }
+        Self { status, error, again: 0, limit: None }
     }
 
     pub fn busy(problem: impl Into<String>, hint: impl Into<String>, again: u64) -> Self {
@@ -31,19 +31,20 @@ impl Refusal {
 
     #[must_use]
     pub fn after(self, seconds: u64) -> Self {
-        Self { again: Some(seconds), ..self }
+        Self { again: seconds.min(3600) as u16, ..self }
     }
 
     #[must_use]
     pub fn of(self, asked: f64, allowed: f64, what: &'static str) -> Self {
-        Self { limit: Some((asked, allowed, what)), ..self }
+        Self { limit: Some(Box::new((asked, allowed, what))), ..self }
     }
 
     pub fn too_long(question: Question, bytes: usize) -> Self {
         let most = crate::answers::MOST_ANSWER;
         let mb = |n: usize| n as f64 / 1e6;
         let problem = format!("this answer has {:.1} MB; the most is {:.1} MB", mb(bytes), mb(most));
-        let hint = format!("ask for fewer rows, points or steps, or `rackmath {}` on your own machine", question.name());
+        let hint =
+            format!("ask for fewer rows, points or steps, or `rackmath {}` on your own machine", question.name());
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, problem, hint).of(bytes as f64, most as f64, "bytes")
     }
 }
@@ -58,13 +59,13 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let shown = self.error.shown(str::to_owned, str::to_owned);
         let mut body = serde_json::to_value(&shown).unwrap_or_default();
-        if let Some((asked, allowed, what)) = self.limit {
+        if let Some((asked, allowed, what)) = self.limit.as_deref() {
             body["limit"] = json!({ "asked": asked, "allowed": allowed, "of": what });
         }
         let body = serde_json::to_string_pretty(&body).unwrap_or_default() + "\n";
         let mut response = (self.status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
-        if let Some(again) = self.again {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(again));
+        if self.again > 0 {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(self.again));
         }
         response
     }

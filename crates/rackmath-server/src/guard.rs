@@ -92,7 +92,9 @@ impl Drop for Counted<'_> {
 /// The asker's own name for a request, if it is one, or the next of ours.
 fn id(served: &Served, headers: &HeaderMap) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let sound = |text: &&str| (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    let sound = |text: &&str| {
+        (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
     let given = headers.get(ID).and_then(|v| v.to_str().ok()).filter(sound);
     given.map_or_else(|| format!("{}-{}", served.run, NEXT.fetch_add(1, Ordering::Relaxed)), str::to_owned)
 }

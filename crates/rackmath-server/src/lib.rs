@@ -99,13 +99,12 @@ impl ServeError {
 pub fn serve(catalog: rackmath::Catalog, options: Options, ready: impl FnOnce(Address)) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(async {
-        let (listening, address) = match &options.socket {
-            Some(path) => socket(path)?,
-            None => {
-                let listener = listen(options.host, options.port).await?;
-                let address = Address::Tcp(listener.local_addr()?);
-                (door::Listening::Tcp(listener), address)
-            }
+        let (listening, address) = if let Some(path) = &options.socket {
+            socket(path)?
+        } else {
+            let listener = listen(options.host, options.port).await?;
+            let address = Address::Tcp(listener.local_addr()?);
+            (door::Listening::Tcp(listener), address)
         };
         let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let served = Arc::new(Served {

@@ -78,12 +78,16 @@ impl Metrics {
         one("connections", "gauge", "Connections now.", &bare(self.connections.load(Ordering::Relaxed) as f64));
         one("turned_away_total", "counter", "Connections that found no place.", &bare(load(&self.turned_away)));
         one("requests_in_flight", "gauge", "Requests under way.", &bare(self.requests.load(Ordering::Relaxed) as f64));
-        let replies: Vec<_> =
-            (1..6).map(|i| (format!("{{status=\"{i}xx\"}}"), load(&self.replies[i]))).collect();
+        let replies: Vec<_> = (1..6).map(|i| (format!("{{status=\"{i}xx\"}}"), load(&self.replies[i]))).collect();
         one("replies_total", "counter", "Replies by class of status.", &replies);
         one("answers_kept_total", "counter", "Answers given from the cache.", &bare(load(&self.kept)));
         one("answers_worked_total", "counter", "Answers worked out.", &bare(load(&self.worked)));
-        one("answers_abandoned_total", "counter", "Work ended because nobody waited for it.", &bare(load(&self.abandoned)));
+        one(
+            "answers_abandoned_total",
+            "counter",
+            "Work ended because nobody waited for it.",
+            &bare(load(&self.abandoned)),
+        );
         one("faults_total", "counter", "Faults of ours that were caught.", &bare(load(&self.faults)));
         let refused: Vec<_> = {
             let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);

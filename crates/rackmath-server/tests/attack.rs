@@ -7,7 +7,7 @@ mod common;
 use common::{Client, start_with};
 use rackmath_server::{DoorRules, Options};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -148,11 +148,12 @@ fn floods_and_forgeries_are_refused() {
     let address = start();
     let host = format!("host: {address}\r\n");
     let post = |headers: &str, body: &[u8]| {
-        let mut bytes = format!("POST /api/step HTTP/1.1\r\n{host}content-type: application/json\r\n{headers}\r\n").into_bytes();
+        let mut bytes =
+            format!("POST /api/step HTTP/1.1\r\n{host}content-type: application/json\r\n{headers}\r\n").into_bytes();
         bytes.extend_from_slice(body);
         say(address, &bytes)
     };
-    let many: String = (0..20_000).map(|i| format!("x-{i}: y\r\n")).collect();
+    let many = (0..20_000).map(|i| format!("x-{i}: y\r\n")).collect::<Vec<_>>().concat();
     let long = format!("x: {}\r\n", "y".repeat(1 << 20));
     let bomb = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
     let mut endless = Vec::new();
@@ -173,17 +174,31 @@ fn floods_and_forgeries_are_refused() {
         ("a broken wait", post("prefer: wait=1e999\r\ncontent-length: 2\r\n", b"{}"), &["HTTP/1.1 400"]),
         ("no host", say(address, b"GET /api HTTP/1.1\r\n\r\n"), &["HTTP/1.1 421"]),
         ("another host", say(address, b"GET /api HTTP/1.1\r\nhost: evil.example\r\n\r\n"), &["HTTP/1.1 421"]),
-        ("no HTTP", say(address, &[0x16, 3, 1, 0, 5, 1, 2, 3, 4, 5, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), &["", "HTTP/1.1 400"]),
-        ("HTTP/2, then noise", say(address, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), &[""]),
+        (
+            "no HTTP",
+            say(address, &[0x16, 3, 1, 0, 5, 1, 2, 3, 4, 5, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            &["", "HTTP/1.1 400"],
+        ),
+        (
+            "HTTP/2, then noise",
+            say(address, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
+            &[""],
+        ),
     ] {
         // What is not HTTP/1 is answered, if at all, in frames.
         let first = if reply.starts_with("HTTP/1") { &reply[..12.min(reply.len())] } else { "" };
         assert!(allowed.contains(&first), "{what}: {}", &reply[..200.min(reply.len())]);
     }
     // Both lengths at once: one of them counts, and what is left over is no second request.
-    let smuggled = post("content-length: 4\r\ntransfer-encoding: chunked\r\n", b"2\r\n{}\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n");
+    let smuggled = post(
+        "content-length: 4\r\ntransfer-encoding: chunked\r\n",
+        b"2\r\n{}\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n",
+    );
     assert!(smuggled.matches("HTTP/1.1").count() <= 1, "{smuggled}");
-    for upgrade in ["upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-key: x\r\nsec-websocket-version: 13\r\n", "upgrade: h2c\r\nconnection: upgrade, http2-settings\r\nhttp2-settings: AAMAAABk\r\n"] {
+    for upgrade in [
+        "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-key: x\r\nsec-websocket-version: 13\r\n",
+        "upgrade: h2c\r\nconnection: upgrade, http2-settings\r\nhttp2-settings: AAMAAABk\r\n",
+    ] {
         let reply = say(address, format!("GET /api HTTP/1.1\r\n{host}{upgrade}\r\n").as_bytes());
         assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
     }
@@ -194,7 +209,7 @@ fn floods_and_forgeries_are_refused() {
 fn hostile_json_is_refused_in_words() {
     let address = start();
     let mut client = Client::new(address);
-    let wide: String = (0..60_000).map(|i| format!("\"k{i}\":1,")).collect();
+    let wide = (0..60_000).map(|i| format!("\"k{i}\":1,")).collect::<Vec<_>>().concat();
     let deep = "[".repeat(100_000);
     for (body, status) in [
         (format!("{{\"x\": {deep}").into_bytes(), 400),
@@ -209,7 +224,12 @@ fn hostile_json_is_refused_in_words() {
     ] {
         let reply = client.post("/api/step", &body);
         let shown = &reply.text()[..200.min(reply.text().len())];
-        assert!(status == 0 || reply.status == status, "{}: {} {shown}", String::from_utf8_lossy(&body[..40.min(body.len())]), reply.status);
+        assert!(
+            status == 0 || reply.status == status,
+            "{}: {} {shown}",
+            String::from_utf8_lossy(&body[..40.min(body.len())]),
+            reply.status
+        );
         if reply.status != 200 {
             let said: serde_json::Value = serde_json::from_str(reply.text()).expect("a refusal is JSON");
             assert!(said["problem"].as_str().is_some_and(|p| p.len() > 8), "{said}");
@@ -235,7 +255,9 @@ fn pipelined_requests_are_answered_in_their_order() {
 fn slow_senders_and_slow_readers_are_shown_out() {
     let address = start();
     let mut slow = from_elsewhere(address).expect("connects");
-    let head = format!("POST /api/step HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{");
+    let head = format!(
+        "POST /api/step HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{"
+    );
     slow.write_all(head.as_bytes()).expect("sent");
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
