@@ -58,9 +58,9 @@ pub(super) fn tune(shape: &Shape, block: &Block, slice: &Slice<'_>, routed: f64,
         let (shards, rows) = if expert { (etp, routed * p.used) } else { (tp, t) };
         let params = p.params_cut(rank, shards, false) / if expert { ep } else { 1.0 };
         if expert {
-            work.trained_experts += params
+            work.trained_experts += params;
         } else {
-            work.trained += params
+            work.trained += params;
         }
         let matrices = if expert { (p.copies / ep).max(1.0) } else { 1.0 };
         let (down, up) = sides(&p, shards);
