@@ -312,8 +312,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let r = request;
     let asked = Asked::new(catalog, r)?;
     let setup = resolve(catalog, &asked, r)?;
-    let (system, chip) = (&setup.system, &setup.system.chip);
-    let shape = layered(&setup.model, &asked.model)?;
+    let (system, chip, shape) = (&setup.system, &setup.system.chip, layered(&setup.model, &asked.model)?);
     let format = asked.format_on(chip);
     let machine = machine_of(catalog, r, &setup, format)?;
     let (sequence, global_batch) = (asked.sequence, asked.global_batch);
@@ -335,10 +334,10 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let flop = flop_per_token(shape, sequence, Convention::Causal, Recompute::None) * tokens;
     // Frozen weights need no gradients of their own: two products of three.
     let flop = if cut.tuning.is_full() { flop } else { flop * 2.0 / 3.0 };
-    let rate = flop / (time.total * chips);
+    let (rate, bound_s) = (flop / (time.total * chips), flop / (machine.peak() * chips));
     let mfu = rate / machine.peak();
-    let held = stages.iter().map(|s| stage_memory(&prepared, &setup.stack.memory, s, &cut, m));
-    let stages: Vec<StageCard> = held.collect();
+    let stages: Vec<StageCard> =
+        stages.iter().map(|s| stage_memory(&prepared, &setup.stack.memory, s, &cut, m)).collect();
     let stated = machine_named(&asked.on)?.1.or(r.price_usd_per_chip_hour);
     let price = stated.or(chip.usual_price().map(|p| p.value.as_per_hour()));
     let timed = run::Timed { seconds: time.total, tokens, chips, mfu, price };
@@ -363,8 +362,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         step_s: time.total,
     };
     let tuned = tuned::card(r, &setup.model, &ran)?;
-    let days_of_work = days;
-    let published = asked.run.as_ref().map(|run| published(run, days_of_work, chips));
+    let published = asked.run.as_ref().map(|run| published(run, days, chips));
     let evidence = match setup.stack.fit {
         Some((n, e)) => says("fitted_on_runs").with("error", e).with("runs", n),
         None => says("never_checked"),
@@ -385,7 +383,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         chips: cut.chips(),
         micro_batches: m,
         step_s: time.total,
-        bound_s: flop / (machine.peak() * chips),
+        bound_s,
         parts: parts(&time),
         tokens_per_s: tokens / time.total,
         mfu,

@@ -193,7 +193,7 @@ impl Case {
 
     /// The engine's sum; the longest sequence is what memory holds where the line leaves it to the engine.
     fn tried(&self, on: &Deployment, start: &Start) -> Budget {
-        let first = buffered(on, start, budget::budget(on, start, self.version));
+        let first = buffered(on, start, &budget::budget(on, start, self.version));
         if !(self.launch.fit_longest && matches!(first.refusal, Some(budget::Refusal::TooLong { .. }))) {
             return first;
         }
@@ -203,10 +203,10 @@ impl Case {
 }
 
 /// Buffers that are asked for one after the other (llama.cpp) must all be there, where nothing is left with the host.
-fn buffered(on: &Deployment, start: &Start, b: Budget) -> Budget {
+fn buffered(on: &Deployment, start: &Start, b: &Budget) -> Budget {
     let needed = b.weights + b.activation + b.outside + b.cache;
     let over = b.way == Way::Asked && b.refusal.is_none() && !split(on, start) && needed > b.total;
-    Budget { refusal: over.then_some(budget::Refusal::Buffers { needed, free: b.total }).or(b.refusal), ..b }
+    Budget { refusal: over.then_some(budget::Refusal::Buffers { needed, free: b.total }).or(b.refusal), ..*b }
 }
 
 /// Whether weights stay with the host, whose share the sum does not count.
