@@ -8,7 +8,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 /// Numbers that brute force looks at, at most.
 const MOST_ASKED: f64 = 1_000.0;
-const SETTINGS: usize = 200;
+/// All of them in an optimised build: `cargo test --release -p rackmath --lib solutions_equal`.
+const SETTINGS: usize = if cfg!(debug_assertions) { 24 } else { 200 };
 
 fn on(model: &str, machine: &str) -> Request {
     let setting = Setting { model: model.into(), on: machine.into(), ..Setting::default() };
@@ -147,7 +148,7 @@ fn solutions_equal_brute_force_on_200_random_settings() {
     }
     // The settings are worth asking.
     assert!(
-        solved > 80 && none > 10 && contexts > 20,
+        solved > SETTINGS * 2 / 5 && none > SETTINGS / 20 && contexts > SETTINGS / 10,
         "{solved} solved, {none} not, {contexts} contexts, {beyond} beyond"
     );
 }
