@@ -23,7 +23,11 @@ struct Web {
 impl Web {
     fn start(args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rackmath"));
-        command.args(["web", "--port", "0"]).args(args).stdin(Stdio::null()).stderr(Stdio::piped());
+        command
+            .args(["web", "--port", "0", "--patience", "200"])
+            .args(args)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().expect("starts");
         let mut said = BufReader::new(child.stderr.take().expect("piped"));
         let mut line = String::new();
@@ -260,7 +264,7 @@ fn requests_are_logged_and_the_end_is_orderly() {
     web.post("step", "{}");
     let mut line = String::new();
     web.said.read_line(&mut line).expect("a line");
-    assert!(line.starts_with("POST /api/step 200 ") && line.ends_with(" ms\n"), "{line}");
+    assert!(line.starts_with("POST /api/step 200 ") && line.contains(" ms 127.0.0.1 "), "{line}");
     let stopped = Command::new("kill").args(["-TERM", &web.child.id().to_string()]).status().expect("ran");
     assert!(stopped.success());
     assert_eq!(web.child.wait().expect("ends").code(), Some(0));

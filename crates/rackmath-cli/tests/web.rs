@@ -41,7 +41,8 @@ fn heard(mut stream: TcpStream) -> String {
 #[cfg(unix)]
 fn a_server_told_to_stop_answers_who_is_inside_and_stops() {
     let (mut child, address, mut said) = started(&[]);
-    let plan = r#"{"setting":{"model":"deepseek-v3","on":"512xh200"},"isl":4000,"osl":500,"rate_per_s":200,"tpot_ms":{"mean":30}}"#;
+    let plan =
+        r#"{"setting":{"model":"deepseek-v3","on":"512xh200"},"isl":4000,"osl":500,"rate_per_s":200,"tpot_ms":30}"#;
     let heavy: Vec<TcpStream> = (0..3).map(|_| asked(&address, "/api/plan", plan, "")).collect();
     let ready = heard(asked(&address, "/readyz", "", ""));
     assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");

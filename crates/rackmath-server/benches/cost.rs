@@ -28,10 +28,8 @@ fn value(dice: &mut Chance, field: &Field) -> Option<Value> {
         "osl" => spread(dice, 10.0, 4000.0).round(),
         "concurrency" | "batch" => spread(dice, 1.0, 512.0).round(),
         "rate_per_s" => spread(dice, 0.1, 50.0),
-        "ttft_ms" => {
-            return Some(json!({ "mean": 2000.0 })).filter(|_| field.unit == Unit::Limit).or(Some(json!(2000.0)));
-        }
-        "tpot_ms" => return Some(json!({ "mean": 50.0 })).filter(|_| field.unit == Unit::Limit).or(Some(json!(50.0))),
+        "ttft_ms" => 2000.0,
+        "tpot_ms" => 50.0,
         "chips" => [8.0, 16.0, 24.0, 32.0, 64.0, 128.0][dice.below(6) as usize],
         "requests" => spread(dice, 100.0, most.unwrap_or(50_000.0).min(50_000.0)).round(),
         _ => {

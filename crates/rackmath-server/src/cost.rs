@@ -95,7 +95,7 @@ fn search(fields: &Map<String, Value>, under: &str) -> (f64, f64) {
 }
 
 fn percentile(limit: &Value) -> bool {
-    limit.as_object().is_some_and(|l| !l.contains_key("mean")) || limit.as_str().is_some_and(|l| l.contains('='))
+    limit.as_str().is_some_and(|l| l.contains('='))
 }
 
 pub fn of(question: Question, fields: &Map<String, Value>) -> Cost {
@@ -128,6 +128,12 @@ pub fn of(question: Question, fields: &Map<String, Value>) -> Cost {
         Q::Frontier | Q::Compare => searched(150.0, "plan"),
         Q::Outlook => searched(800.0, "plan"),
         Q::Hardware => searched(4000.0, "plan"),
+        Q::Estimate if at(fields, "seek.solve").is_some_and(|v| !v.is_null()) => {
+            (if rated { 4000.0 } else { 800.0 }, None)
+        }
+        Q::Capacity => (2000.0, None),
+        Q::Rl => (300.0, None),
+        Q::Own => (50.0, None),
         Q::Estimate => (if rated { 400.0 } else { 6.0 }, None),
         Q::EstimateSweep => driven(if rated { 4000.0 } else { 12.0 }, "points", 20.0),
         Q::Pipeline => (

@@ -13,7 +13,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use rackmath::Error;
@@ -77,9 +77,18 @@ pub fn router(served: Arc<Served>) -> Router {
     if base.is_empty() {
         return all;
     }
-    let to = format!("{base}/");
-    let away = move || async move { (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, to)]).into_response() };
-    Router::new().route(&base, get(away)).nest_service(&base, all)
+    // The page's own links are relative: they need the slash.
+    let bare = base.clone();
+    let slash = move |request: Request, next: Next| {
+        let bare = bare.clone();
+        async move {
+            if request.uri().path() == bare {
+                return (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, format!("{bare}/"))]).into_response();
+            }
+            next.run(request).await
+        }
+    };
+    Router::new().nest_service(&base, all).layer(from_fn(slash))
 }
 
 /// A body, all of it, within its limits of bytes and time.

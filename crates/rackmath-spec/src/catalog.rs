@@ -49,7 +49,8 @@ pub enum Kind {
 impl Kind {
     /// What a text is, told by what only such a file has; a model where nothing tells.
     pub fn of(text: &str) -> Self {
-        const SIGNS: [(&str, Kind); 25] = [
+        const SIGNS: [(&str, Kind); 26] = [
+            ("[[machine]]", Kind::Support),
             ("[[part]]", Kind::Support),
             ("[[accepted]]", Kind::Support),
             ("elsewhere", Kind::Support),

@@ -215,7 +215,8 @@ fn the_ideal_engine_is_the_board() {
     let mut checked = 0;
     for id in CATALOG.ids(rackmath_spec::Kind::Models) {
         let one = on(id, "b200", "ideal");
-        if one.model.shape().is_none() {
+        // What reads whole texts and makes no tokens has no step to compare.
+        if one.model.shape().is_none_or(rackmath_spec::model::Shape::encodes) {
             continue;
         }
         let board = Board::new(&one, &Rules::default()).unwrap();

@@ -54,7 +54,7 @@ pub struct Client {
 impl Client {
     pub fn new(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("connects");
-        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("set");
+        stream.set_read_timeout(Some(Duration::from_mins(4))).expect("set");
         stream.set_nodelay(true).expect("set");
         Self { address, stream: BufReader::new(stream) }
     }
@@ -79,7 +79,13 @@ impl Client {
         bytes.extend_from_slice(body);
         // A server that refuses a large body early may close before all of it is written.
         let _ = self.stream.get_mut().write_all(&bytes);
-        let reply = self.read().unwrap_or_else(|e| panic!("{method} {path}: {e}"));
+        // A connection that was quiet for long may have been closed: as every client does, ask on a new one.
+        let reply = self.read().or_else(|_| {
+            *self = Self::new(self.address);
+            let _ = self.stream.get_mut().write_all(&bytes);
+            self.read()
+        });
+        let reply = reply.unwrap_or_else(|e| panic!("{method} {path}: {e}"));
         if reply.status == 413 || reply.header("connection") == Some("close") {
             *self = Self::new(self.address);
         }

@@ -14,7 +14,7 @@
 //! | n_1, r, c | tokens of a tile, rows, columns | 1 | tiles of the best grid, and once the whole picture small |
 //! | s, k | seconds, pool | s, 1 | sound, and positions of its encoder that become a token |
 //!
-//! [x] is the nearest whole number, the even one of two as near. Which grid is best differs: LLaVA wastes the fewest pixels,
+//! \[x\] is the nearest whole number, the even one of two as near. Which grid is best differs: LLaVA wastes the fewest pixels,
 //! InternVL is nearest in shape, Llama 4 scales least. Source: the rules of the processors that the makers publish with
 //! their models; counts of the processors in `transformers` 5.22.2 for 1,000 sizes of each family, of which the test beside
 //! this page keeps some. Ignores: tokens a chat template writes around a picture.

@@ -13,7 +13,7 @@
 //! | P, I, R | prompts, input, rate | 1, 1, 1/s | prompts (samples of one share theirs), their tokens, tokens the engine computes of them in a second |
 //!
 //! Every running sequence gains a token in a step, so places are dealt in steps, exactly, and only the length of a step depends
-//! on how many run; it is worked out on a grid of [`GRID`] stretches. Lengths are the middles of equal shares of their
+//! on how many run; it is worked out on a grid of `GRID` stretches. Lengths are the middles of equal shares of their
 //! distribution, cut at the longest allowed, dealt in a fixed mixed order: no chance, the same answer every time.
 //!
 //! Weights reach the engine in one of two ways: all of them stream past every chip, which takes its part (the whole model over

@@ -99,6 +99,12 @@ pub(crate) fn beside(
     let own = catalog.engine(family).ok().and_then(|(engine, _)| engine.family.parse::<Program>().ok());
     let source = Source { text, program: program.or(own).or(Some(Program::Vllm)), version, ..Source::default() };
     let launch = read(catalog, source).map_err(|e| e.at("flags"))?;
+    // The server itself would end here: nothing is answered for a line that cannot be meant.
+    for flag in &launch.flags {
+        if let Use::Unknown(near) = &flag.used {
+            return Err(Error::unknown("flag", &flag.flag, near.iter().map(String::as_str)).at("flags"));
+        }
+    }
     Ok(Some((launch.clone(), followed(&launch, engine, own))))
 }
 

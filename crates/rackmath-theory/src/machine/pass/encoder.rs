@@ -18,7 +18,7 @@
 //! resizing and decoding of files on the host. Source: ours; vLLM, multi-modal inputs and `--mm-encoder-tp-mode`.
 //! Held against: ten passes of a plain PyTorch encoder on an H200 (`tests/data/encoders_h200.csv`), which took 0.3 (few
 //! patches: an engine's launches are taken as long as those of the model's layers) to 1.7 times as long as said here; and one
-//! published table, https://www.lmsys.org/blog/2026-01-12-epd (Qwen2.5-VL 72B on H20, SGLang, four pictures of a size not
+//! published table, <https://www.lmsys.org/blog/2026-01-12-epd> (Qwen2.5-VL 72B on H20, SGLang, four pictures of a size not
 //! stated): 492, 466 and 524 ms at tensor parallelism 2, 4 and 8, where this page has 312, 179 and 108 ms for 1080p. There
 //! cutting a tower further did not make it faster, so that times with towers cut widely are too short here.
 
