@@ -119,6 +119,7 @@ fn flags(record: &Record) -> Start {
     };
     let drafted = count("num_spec_tokens=").or_else(|| count("k=")).or_else(|| said("speculative_num_draft_tokens"));
     let yes = |column: &str| matches!(record.text(column), "True" | "true" | "1" | "enabled");
+    let no_pictures = ["'language_model_only': True", "'image': 0"].iter().any(|word| other.contains(word));
     let prefixes = ["'enable_prefix_caching': True", "enable-prefix-caching", "enable_prefix_caching;"];
     Start {
         utilisation: record.number("mem_fraction").and_then(Fraction::checked),
@@ -135,6 +136,8 @@ fn flags(record: &Record) -> Start {
         eager: yes("enforce_eager") || other.contains("disable_cuda_graph=True"),
         graph: said("cuda_graph_max_bs"),
         prefix_cache: prefixes.iter().any(|word| other.contains(word)).then_some(true),
+        pictures: no_pictures.then_some(0),
+        films: no_pictures.then_some(0),
         layers: record.text("ngl").split('/').next().and_then(|n| n.parse().ok()),
         flash: (!record.text("flash_attn").is_empty())
             .then(|| yes("flash_attn") || record.text("flash_attn") == "auto"),

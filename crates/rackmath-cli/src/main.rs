@@ -25,6 +25,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let typed: Vec<String> = std::env::args_os().map(|word| spelled(&word.to_string_lossy())).collect();
     let chosen = typed.iter().skip(1).find_map(|word| menu::find(word));
+    let typed = guessed(typed, chosen.and_then(Entry::question));
     let sweep = typed.iter().any(|word| word == "--sweep");
     let chosen = chosen.map(|entry| if sweep { entry.swept() } else { entry });
     let fields = chosen.and_then(Entry::question).map_or_else(Vec::new, Question::fields);
@@ -44,6 +45,32 @@ fn spelled(word: &str) -> String {
     let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
     let Some((_, known)) = ours.iter().find(|(theirs, _)| *theirs == name) else { return word.to_owned() };
     value.map_or_else(|| (*known).to_owned(), |value| format!("{known}={value}"))
+}
+
+/// Flags that people guess, as they are typed here: `--ttft-p99 1s` is `--ttft p99=1s`, and the line that is checked needs no flag.
+fn guessed(typed: Vec<String>, question: Option<Question>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::with_capacity(typed.len());
+    let mut words = typed.into_iter().peekable();
+    while let Some(word) = words.next() {
+        let (name, value) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
+        if question == Some(Question::Check) && matches!(name, "--flags" | "--command") {
+            all.extend(value.map(str::to_owned));
+            continue;
+        }
+        let percentile = name.rsplit_once("-p").filter(|(of, n)| {
+            matches!(*of, "--ttft" | "--tpot" | "--itl" | "--e2e")
+                && n.parse::<u8>().is_ok_and(|n| (1..100).contains(&n))
+        });
+        let limit = percentile.and_then(|(of, n)| {
+            let limit = value.map(str::to_owned).or_else(|| words.next_if(|next| !next.starts_with('-')))?;
+            Some([of.to_owned(), format!("p{n}={limit}")])
+        });
+        match limit {
+            Some(both) => all.extend(both),
+            None => all.push(word),
+        }
+    }
+    all
 }
 
 /// The exit code of an answer: 0, or 3 where a server that was checked would not start.

@@ -267,6 +267,11 @@ impl Catalog {
         Ok(Arc::new(reading.of(name, &*shelf.get(&reading.id, self)?, &rules)))
     }
 
+    /// The longest sequence of a checkpoint, where its name tells it from a sister of the same shapes.
+    pub fn context_of(&self, name: &str) -> Option<u64> {
+        self.name_rules().context(name)
+    }
+
     /// What names say by custom; nothing where the catalogue has no such file.
     fn name_rules(&self) -> Arc<NameRules> {
         self.get("names").unwrap_or_default()

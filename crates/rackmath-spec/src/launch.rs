@@ -38,6 +38,11 @@ pub struct Start {
     pub prefix_cache: Option<bool>,
     /// `--cpu-offload-gb`: weights of one chip kept in host memory.
     pub offload: Option<Bytes>,
+    /// `--limit-mm-per-prompt`: pictures and films of a prompt; none of either where `--language-model-only` is said.
+    pub pictures: Option<u64>,
+    pub films: Option<u64>,
+    /// `--skip-mm-profiling`: no picture in the dry run.
+    pub no_dry_pictures: bool,
     /// `-ngl`: layers on the card, the output counted as one.
     pub layers: Option<u64>,
     /// `--n-cpu-moe`: layers whose experts stay in host memory.

@@ -74,6 +74,16 @@ pub struct MemoryRule {
     /// Whether prompts are not cut unless sequences may be very long; where they are, no tokens are chosen in the dry run.
     #[serde(default)]
     pub whole_prompts: bool,
+    /// Bytes that the largest picture takes in the dry run for each of its patches and value of the tower's width: on every rank,
+    /// and shared by them. Nothing where no picture is tried.
+    #[serde(default)]
+    pub picture_bytes: f64,
+    #[serde(default)]
+    pub picture_split_bytes: f64,
+    /// Pairs of frames of the film that is tried instead, where frames may be as large as pictures (towers with patches of 14
+    /// pixels that span two frames); none when 0.
+    #[serde(default)]
+    pub film_pairs: u64,
     pub source: String,
 }
 

@@ -21,7 +21,8 @@ const METHODS: &str = "autoround awq bnb gptq marlin";
 /// Words of another model, however much of the name is one that is known.
 const OTHERS: &str = "air asr audio bpw dflash draft drafter dspark eagle eagle3 embed embedding exl2 exl3 flash image large linear lite lora \
     max medium medusa micro mini minitron moe multimodal nano next ocr omni plus prm pro pruned reap \
-    rerank reranker reward rm small speculator super tiny tts turbo ultra vision vl vlm xs";
+    rerank reranker reward rm small speculator super tiny tts turbo ultra vision vl vlm xs bakllava bitnet cogvlm colpali \
+    colqwen diffusion llava mamba nvila onevision speech ultravox videollama vila vita voice xcomposer";
 
 /// What a name says.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,8 +154,9 @@ pub fn cache(name: &str) -> Option<Dtype> {
 /// A word of another model, with what it means where that is no size or version.
 fn glossed(word: &str) -> String {
     let means = match word {
-        "vl" | "vlm" | "vision" | "image" | "ocr" | "multimodal" => " (reads pictures)",
-        "audio" | "asr" | "tts" | "omni" => " (hears or speaks)",
+        "vl" | "vlm" | "vision" | "image" | "ocr" | "multimodal" | "llava" | "bakllava" | "cogvlm" | "vila"
+        | "nvila" | "onevision" | "videollama" | "xcomposer" => " (reads pictures)",
+        "audio" | "asr" | "tts" | "omni" | "speech" | "voice" | "ultravox" | "vita" => " (hears or speaks)",
         "embed" | "embedding" | "rerank" | "reranker" => " (returns vectors or scores, no text)",
         "draft" | "drafter" | "eagle" | "eagle3" | "medusa" | "dflash" | "dspark" | "speculator" => {
             " (drafts for another model)"

@@ -24,6 +24,23 @@ pub struct NameRules {
     /// Checkpoints that leave attention wider than the rest.
     #[serde(default)]
     attention: Vec<AttentionRule>,
+    /// Checkpoints whose longest sequence is another than that of the model whose shapes they have.
+    #[serde(default)]
+    context: Vec<ContextRule>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContextRule {
+    /// One of these stands in the name, and this word, and none of those.
+    names: Vec<String>,
+    #[serde(default)]
+    with: String,
+    #[serde(default)]
+    without: Vec<String>,
+    tokens: u64,
+    #[allow(dead_code, reason = "for readers of the file")]
+    source: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -97,6 +114,14 @@ impl NameRules {
     pub(crate) fn meant(&self, owner: &str, said: Dtype) -> Dtype {
         let meant = |rule: &&OwnerRule| rule.said == said && rule.owners.iter().any(|one| one == owner);
         self.owner.iter().find(meant).map_or(said, |rule| rule.means)
+    }
+
+    /// The longest sequence of a checkpoint, where its name tells that from its sisters.
+    pub(crate) fn context(&self, name: &str) -> Option<u64> {
+        let lower = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
+        let has = |word: &String| lower.contains(word.as_str());
+        let told = |rule: &&ContextRule| rule.names.iter().any(has) && has(&rule.with) && !rule.without.iter().any(has);
+        self.context.iter().find(told).map(|rule| rule.tokens)
     }
 
     /// The formats of a checkpoint in one format: attention stays as it was where makers leave it.

@@ -197,6 +197,11 @@ fn what_lines_mean_is_what_the_engine_takes() {
     let l = read("vllm serve m --cudagraph-capture-sizes 1 2 4 8 --enable-lora --max-loras 4 --max-lora-rank 64 --kv-cache-memory-bytes 10G").unwrap();
     assert_eq!((l.start.graph, l.start.graphs, l.start.adapters), (Some(8), Some(4), Some((4, 64))));
     assert_eq!(l.start.cache.unwrap().get(), 10_737_418_240.0);
+    let l = read("vllm serve m --limit-mm-per-prompt '{\"image\": 2, \"video\": 0}' --skip-mm-profiling").unwrap();
+    assert_eq!((l.start.pictures, l.start.films, l.start.no_dry_pictures), (Some(2), Some(0), true));
+    // SGLang takes a size of graphs beside their switch.
+    let l = read("python -m sglang.launch_server --model-path m --cuda-graph-max-bs 8 --disable-cuda-graph").unwrap();
+    assert!(l.start.eager);
 }
 
 #[test]

@@ -118,6 +118,87 @@ fn lines_that_cannot_be_checked_say_what_is_missing() {
 }
 
 #[test]
+fn formats_of_the_cache_follow_the_type_and_the_checkpoint() {
+    let tokens = |model: &str, more: &str| {
+        let a = checked(&format!("vllm serve {model} --max-model-len 8192 {more}"), "h100", "vllm@0.19.0");
+        a.kv_cache_gib * 1_073_741_824.0 / a.kv_cache_tokens as f64
+    };
+    // llm-d-planner's log of a model in 32 bits: 42.8 GiB hold 175,296 tokens.
+    let wide = tokens("meta-llama/Llama-3.1-8B-Instruct", "--dtype float32");
+    assert!((wide / 262_144.0 - 1.0).abs() < 0.001, "{wide}");
+    // A checkpoint by NVIDIA's tool brings an 8-bit cache, unless the line says another.
+    let own = tokens("nvidia/Llama-3.1-8B-Instruct-FP8", "");
+    assert!((own / 65_536.0 - 1.0).abs() < 0.001, "{own}");
+    let said = tokens("nvidia/Llama-3.1-8B-Instruct-FP8", "--kv-cache-dtype bfloat16");
+    assert!((said / 131_072.0 - 1.0).abs() < 0.001, "{said}");
+}
+
+#[test]
+fn sisters_of_a_model_have_their_own_longest_sequence() {
+    for (model, longest) in [
+        ("meta-llama/Meta-Llama-3-8B-Instruct", 8192),
+        ("meta-llama/Llama-3.1-8B-Instruct", 131_072),
+        ("Qwen/Qwen2.5-7B-Instruct", 32_768),
+        ("Qwen/Qwen2.5-7B", 131_072),
+        ("Qwen/Qwen3-30B-A3B-Instruct-2507", 262_144),
+        ("Qwen/Qwen3-30B-A3B", 40_960),
+    ] {
+        let a = checked(&format!("vllm serve {model}"), "h200", "vllm@0.19.0");
+        assert_eq!(a.max_model_len, longest, "{model}");
+    }
+    // What is longer is refused in the engine's words.
+    let a = checked("vllm serve meta-llama/Meta-Llama-3-8B-Instruct --max-model-len 16384", "h200", "vllm@0.19.0");
+    assert!(!a.starts && format!("{:?}", a.refusal).contains("16384"), "{:?}", a.refusal);
+}
+
+#[test]
+fn pictures_are_tried_before_anything_is_served() {
+    // QwenLM/Qwen3-VL issue 1205: "No available memory for the cache blocks" with a share of 0.3; a film of seven pairs is tried.
+    let line = "vllm serve Qwen/Qwen2.5-VL-3B-Instruct --gpu-memory-utilization 0.3";
+    let a = checked(line, "a100-80gb", "vllm@0.8.5");
+    assert!(!a.starts && a.activation_gib > 15.0, "{} {}", a.activation_gib, a.kv_cache_gib);
+    for more in ["--max-model-len 16384", "--skip-mm-profiling --max-model-len 32768"] {
+        assert!(checked(&format!("{line} {more}"), "a100-80gb", "vllm@0.10.2").starts, "{more}");
+    }
+    // llm-d-planner's logs on H100: 3.99 GiB of Gemma 3 27B, of which the pictures are more than the sampler.
+    let gemma = "vllm serve google/gemma-3-27b-it --max-model-len 8192 --gpu-memory-utilization 0.95";
+    let a = checked(gemma, "h100", "vllm@0.19.0");
+    assert!((a.activation_gib / 3.99 - 1.0).abs() < 0.03, "{}", a.activation_gib);
+    // Without towers there is more room, and they are not loaded.
+    for more in ["--language-model-only", "--limit-mm-per-prompt '{\"image\": 0, \"video\": 0}'"] {
+        let text = checked(&format!("{gemma} {more}"), "h100", "vllm@0.19.0");
+        assert!(text.weights_gib < a.weights_gib && text.kv_cache_gib > a.kv_cache_gib, "{more}");
+        assert!(
+            text.obeyed.iter().any(|flag| more.starts_with(flag.split(['.', ' ']).next().unwrap())),
+            "{:?}",
+            text.obeyed
+        );
+    }
+}
+
+#[test]
+fn memory_is_counted_as_the_named_engine_does() {
+    let asked = |context: f64, engine: &str| {
+        let mut l = layout::Request { context, engine: Some(engine.into()), ..layout::Request::default() };
+        (l.setting.model, l.setting.on) = ("llama-3.1-8b".into(), "rtx-3090".into());
+        layout::answer(&CATALOG, &l).unwrap()
+    };
+    // vllm-project/vllm issue 10517: 29,000 tokens are refused with 23,648 in the cache, 20,000 start, and so do 35,000.
+    let refused = asked(29_000.0, "vllm@0.6.4");
+    let card = refused.engine.unwrap();
+    assert!(!refused.fits && !card.starts && (card.kv_cache_tokens as f64 / 23_648.0 - 1.0).abs() < 0.05, "{card:?}");
+    assert!(card.utilisation_from.is_some_and(|share| share > 0.9), "{card:?}");
+    for context in [20_000.0, 35_000.0] {
+        let a = asked(context, "vllm@0.6.4");
+        assert!(a.fits && a.batch_max >= 1.0 && a.context_max.unwrap() >= context, "{context}");
+    }
+    // The same numbers as a check of the same line.
+    let a = asked(8192.0, "vllm@0.19.0").engine.unwrap();
+    let c = checked("vllm serve meta-llama/Llama-3.1-8B --max-model-len 8192", "rtx-3090", "vllm@0.19.0");
+    assert_eq!((a.kv_cache_tokens, a.num_gpu_blocks, a.starts), (c.kv_cache_tokens, c.num_gpu_blocks, c.starts));
+}
+
+#[test]
 fn other_servers_are_checked_too() {
     let sglang = "python -m sglang.launch_server --model-path Qwen/Qwen3-32B --tp 2 --mem-fraction-static 0.85";
     let a = checked(sglang, "h100", "");

@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::picture::PARTS;
 use crate::style::Style;
-use rackmath::layout::{Answer, StageCard};
+use rackmath::layout::{Answer, EngineCard, StageCard};
 use rackmath::pipeline::{self, CellCard, RunCard};
 use rackmath::racks;
 
@@ -45,6 +45,9 @@ fn fit(out: &mut Page, a: &Answer) {
         let label = if o.cards.is_empty() { "in host memory" } else { "cards" };
         out.wrapped(&format!("  {label:<22} "), &" ".repeat(25), &o.says);
     }
+    if let Some(engine) = &a.engine {
+        counted(out, engine);
+    }
     out.maybe("first change that fits", a.first_change.as_ref());
     out.maybe("split that fits", a.split_that_fits.as_ref());
     if let Some(warning) = &a.warning {
@@ -53,6 +56,27 @@ fn fit(out: &mut Page, a: &Answer) {
     out.field("largest batch", format!("{} sequences of this context", count(a.batch_max)));
     let none = if a.fits { "any, at this batch" } else { "none at this batch" };
     out.field("longest context", or(a.context_max, none, |l| format!("{} tokens at this batch", count(l))));
+}
+
+/// As an engine counts it when it starts.
+fn counted(out: &mut Page, e: &EngineCard) {
+    let parts = [
+        (e.weights_gib, "weights"),
+        (e.activation_gib, "dry run"),
+        (e.non_torch_gib, "past the allocator"),
+        (e.graphs_gib, "graphs"),
+        (e.kv_cache_gib, "cache"),
+    ];
+    let parts = parts.map(|(gib, what)| format!("{gib:.2} {what}")).join(", ");
+    out.field(&format!("as {} counts", e.name), format!("of {:.2} GiB: {parts}", e.total_gib));
+    let groups = if e.groups > 1 { format!(", {} groups of layers", e.groups) } else { String::new() };
+    let blocks = format!("{} of {} tokens{groups}", grouped(e.num_gpu_blocks as f64), e.block_size);
+    out.field("blocks", format!("{blocks}; {} tokens as printed", grouped(e.kv_cache_tokens as f64)));
+    let shares = match (e.utilisation_from, e.utilisation_to) {
+        (Some(from), Some(to)) => format!("{} taken; starts from {from:.2} to {to:.2}", significant(e.utilisation, 3)),
+        _ => format!("{} taken; starts with none", significant(e.utilisation, 3)),
+    };
+    out.field("share of memory", shares);
 }
 
 /// Stages to show: all when few, else the first, the second and the last.

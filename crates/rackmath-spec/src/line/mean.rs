@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 
 use Means::{
     AllExperts, Answer, Bears, Block, Blocks, Cache, CacheTokens, Chunked, Depth, Drafter, Drafts, Eager, ExpertLayers,
-    Flash, GraphMode, GraphMost, GraphSizes, Kv, KvPart, Layers, Level, Longest, Lora, LoraRank, Method, Model,
-    MostLoras, NoPrefix, Offload, Part, Pass, Prefix, Prompt, Repo, Sequences, Settings, Utilisation, Weights,
+    Films, Flash, GraphMode, GraphMost, GraphSizes, Kv, KvPart, Layers, Level, Longest, Lora, LoraRank, Method, Model,
+    MostLoras, NoDryPictures, NoPrefix, Offload, Part, Pass, Pictures, Prefix, Prompt, Repo, Sequences, Settings,
+    TextOnly, Utilisation, Weights,
 };
 
 /// Flags with a dashed name, and what its first dashes left off.
@@ -261,6 +262,11 @@ impl State {
                 s.graph = sizes.iter().copied().max();
                 s.graphs = Some(sizes.len() as u64);
             }
+            Pictures => s.pictures = Some(whole(flag, name, 0)?),
+            Films => s.films = Some(whole(flag, name, 0)?),
+            TextOnly if truth(flag, true)? => (s.pictures, s.films) = (Some(0), Some(0)),
+            TextOnly => {}
+            NoDryPictures => s.no_dry_pictures = truth(flag, true)?,
             Chunked => s.chunked = Some(truth(flag, true)?),
             Prefix => s.prefix_cache = Some(truth(flag, true)?),
             NoPrefix => s.prefix_cache = Some(!truth(flag, true)?),
@@ -382,7 +388,9 @@ impl State {
         }
         let sizes = [GraphMost, GraphSizes].into_iter().find_map(|m| self.first.get(&format!("{m:?}")));
         let eager = [Eager, GraphMode].into_iter().find_map(|m| self.first.get(&format!("{m:?}")));
-        if let (true, Some((sizes, _)), Some((eager, _))) = (self.start.eager, sizes, eager) {
+        // SGLang takes both and captures none.
+        let refused = self.start.eager && self.program != Program::Sglang;
+        if let (true, Some((sizes, _)), Some((eager, _))) = (refused, sizes, eager) {
             let problem = format!("{} asks for graphs and {} for none", shorten(sizes), shorten(eager));
             return Err(SpecError::said(problem).hint("say one of them"));
         }

@@ -26,6 +26,13 @@ pub(super) enum Means {
     Prefix,
     NoPrefix,
     Offload,
+    /// Pictures, films of a prompt.
+    Pictures,
+    Films,
+    /// Neither, and no tower is loaded.
+    TextOnly,
+    /// No picture in the dry run.
+    NoDryPictures,
     Layers,
     ExpertLayers,
     AllExperts,
@@ -54,8 +61,9 @@ pub(super) enum Means {
 
 use Means::{
     AllExperts, Answer, Bears, Block, Blocks, Cache, CacheTokens, Chunked, Depth, Drafter, Drafts, Eager, ExpertLayers,
-    Flash, GraphMode, GraphMost, GraphSizes, Kv, KvPart, Layers, Level, Longest, Lora, LoraRank, Method, Model,
-    MostLoras, NoPrefix, Offload, Part, Pass, Prefix, Prompt, Repo, Sequences, Settings, Utilisation, Weights,
+    Films, Flash, GraphMode, GraphMost, GraphSizes, Kv, KvPart, Layers, Level, Longest, Lora, LoraRank, Method, Model,
+    MostLoras, NoDryPictures, NoPrefix, Offload, Part, Pass, Pictures, Prefix, Prompt, Repo, Sequences, Settings,
+    TextOnly, Utilisation, Weights,
 };
 
 /// Names without leading dashes and with `-` for `_`; parts of a value stand behind dots.
@@ -73,6 +81,10 @@ const VLLM: &[(Means, &str)] = &[
     (Utilisation, "gpu-memory-utilization device-memory-utilization"),
     (Cache, "kv-cache-memory-bytes kv-cache-memory"),
     (Blocks, "num-gpu-blocks-override"),
+    (Pictures, "limit-mm-per-prompt.image limit-mm-per-prompt.image.count"),
+    (Films, "limit-mm-per-prompt.video limit-mm-per-prompt.video.count"),
+    (TextOnly, "language-model-only"),
+    (NoDryPictures, "skip-mm-profiling"),
     (Longest, "max-model-len"),
     (Sequences, "max-num-seqs"),
     (Pass, "max-num-batched-tokens"),
@@ -198,8 +210,7 @@ const VLLM_BEARS: &str = "kv-transfer-config kv-offloading-size kv-offloading-ba
      len-to-capture hf-overrides rope-scaling rope-theta all2all-backend attention-backend attention-config moe- \
      backend enable-dbo ubatch-size enable-eplb eplb-config enable-sleep-mode mamba-cache-dtype mamba-ssm-cache- \
      dtype mamba-block-size mamba-cache-mode disable-hybrid-kv-cache-manager disable-sliding-window kv-cache- \
-     dtype-skip-layers kv-sharing-fast-prefill language-model-only mm-encoder-only mm-encoder-tp-mode skip-mm- \
-     profiling prefill-context-parallel-size pcp num-lookahead-slots num-scheduler-steps async-scheduling \
+     dtype-skip-layers kv-sharing-fast-prefill mm-encoder-only mm-encoder-tp-mode prefill-context-parallel-size pcp num-lookahead-slots num-scheduler-steps async-scheduling \
      scheduling-policy long-prefill-token-threshold max-num-partial-prefills max-long-partial-prefills data- \
      parallel-size-local dpl model-impl runner task convert performance-mode calculate-kv-scales offload-backend \
      offload-group-size offload-params offload-num-in-group offload-prefetch-step additional-config disable- \

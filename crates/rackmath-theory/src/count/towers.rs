@@ -99,6 +99,15 @@ pub fn picture(rule: &Rule, p: Picture) -> Seen {
     }
 }
 
+/// What the picture of most tokens becomes: large ones of several shapes are tried, as engines do before they serve any.
+pub fn largest(rule: &Rule) -> Seen {
+    const SIDE: u64 = 8192;
+    let shapes =
+        [(1, 1), (1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2), (1, 4), (4, 1), (3, 4), (4, 3), (1, 6), (6, 1)];
+    let seen = shapes.map(|(w, h)| picture(rule, Picture { width: SIDE * w, height: SIDE * h }));
+    seen.into_iter().max_by_key(|seen| seen.tokens).unwrap_or_default()
+}
+
 /// Frames of a film by a rule: pairs of frames are one picture where patches span two, else each is one.
 pub fn film(rule: &Rule, p: Picture, frames: u64) -> Seen {
     let pictures = match rule {

@@ -23,9 +23,13 @@
 //!
 //! Source: vllm-project/vllm vllm/v1/worker/gpu_worker.py, sgl-project/sglang model_runner.py and server_args.py, NVIDIA/TensorRT-LLM
 //! _torch/pyexecutor/_util.py, and logs of starts; the constants of each version stand with theirs in the catalogue's engines.
-//! Ignores: the dry run of a tower for pictures (2.8 GiB of Qwen3-VL in vLLM 0.12), memory that other programs hold, and what an allocator loses between its pieces.
+//! A dry run also encodes the largest pictures a pass has tokens for, $E = n\,p\,h_t (b_p + b_s / d)$ for $n$ pictures of $p$ patches,
+//! a tower as wide as $h_t$ and $d$ ranks; the peak is the larger of that and of the pass with what was encoded beside it.
+//! Ignores: films of Qwen3-VL in vLLM 0.11 to 0.15 (2.8 GiB), towers for sound in a dry run, memory that other programs hold, and what
+//! an allocator loses between its pieces.
 
-use crate::count::{Part, block_tensors};
+use crate::count::towers::{largest, tower, towers_bytes};
+use crate::count::{Cut, Part, Tensor, block_tensors};
 use crate::deployment::Deployment;
 use crate::layout::stage_layers;
 use crate::pages::{Kept, Pages};
@@ -35,6 +39,7 @@ use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::launch::Start;
 use rackmath_spec::memory::{Graphs, MemoryRule, Reserve, Way};
 use rackmath_spec::model::{Block, Body, Ffn, Formats, Linear, Mixer, Mlp, Shape};
+use rackmath_spec::tower::{Rule, Sense};
 use rackmath_units::{Bytes, Fraction};
 
 const GIB: f64 = 1_073_741_824.0;
@@ -182,6 +187,9 @@ fn plain(engine: &Engine) -> MemoryRule {
         prints_requests: false,
         align_tokens: 16,
         whole_prompts: false,
+        picture_bytes: 0.0,
+        picture_split_bytes: 0.0,
+        film_pairs: 0,
         source: String::new(),
     }
 }
@@ -281,18 +289,22 @@ fn layers(on: &Deployment, rule: &MemoryRule, start: &Start, asked: &Asked, tota
         _ => shape.mtp.as_ref().map_or(0, |mtp| mtp.n.min(1)),
     };
     let kept = Kept { block, pass: asked.pass, drafts: asked.drafts, prefixes, draft_layers };
-    let (stored, beside) = (as_stored(on, shape), on.beside().get());
+    let (stored, beside) = (as_stored(on, shape), on.beside().get() - unloaded(on, start, shape));
     let mut first = 0;
     let mut all: Vec<Stage> = Vec::with_capacity(d.pp as usize);
     for (index, n) in stage_layers(shape.n_layers(), d.pp).into_iter().enumerate() {
         let index = index as u64;
         let last = index + 1 == d.pp;
         let mut weights = stage_weights(&stored, shape, index, (first, n)) + beside + filling(on, shape, n);
+        weights += made_when_loaded(on, rule, shape, (first, n));
         if last && draft_layers > 0 {
             weights += if eagle && shape.mtp.is_none() { eagle_weights(on, shape) } else { draft_weights(on, shape) };
         }
         weights -= start.offload.map_or(0.0, Bytes::get).min(weights);
-        let activation = activation(on, rule, asked, shape, last);
+        let text = activation(on, rule, asked, shape, last);
+        // Encoders run on the first stage, before the model; what they made is kept while it runs.
+        let seen = if index == 0 { pictures(on, rule, asked, start, shape) } else { (0.0, 0.0) };
+        let activation = seen.0.max(text + seen.1);
         let outside = outside(on, rule);
         let pages = Pages::of(on, rule, shape, (first, n), kept);
         let state = match rule.way {
@@ -378,6 +390,35 @@ fn filling(on: &Deployment, shape: &Shape, layers: u64) -> f64 {
         / shape.n_layers() as f64
 }
 
+/// What engines make of weights when they load them, for the layers of a stage: matrices of latent attention once more in 16 bits,
+/// folded into queries and outputs; and whole copies of what every token passes, where SGLang sends tokens to experts of all groups.
+///
+/// Source: vllm/v1/attention/backends/mla/common.py (W_UK, W_UV), sgl-project/sglang python/sglang/srt/models/deepseek_v2.py (w_kc,
+/// w_vc; shared experts with tensor parallelism of one under an all-to-all). DeepSeek V2 Lite: 29.34 GiB in vLLM 0.23, 29.26 without,
+/// 29.36 with. DeepSeek R1 in w4a8 on 16 dies with 16, 4 and 2 groups: 40.1, 28.9 and 27.5 GiB, 39.3, 27.9 and 26.7 here.
+fn made_when_loaded(on: &Deployment, rule: &MemoryRule, shape: &Shape, (from, n): (u64, u64)) -> f64 {
+    if rule.way == Way::Asked {
+        return 0.0;
+    }
+    let d = on.layout.degrees();
+    let sends = rule.way == Way::Rest && d.dp > 1 && d.ep > 1 && shape.moe().is_some();
+    let (mut first, mut all) = (0, 0.0);
+    for run in &shape.runs {
+        let here = (first + run.n).min(from + n).saturating_sub(first.max(from)) as f64;
+        first += run.n;
+        if let Mixer::Latent(a) = &run.block.mixer {
+            all += here * 2.0 * (a.heads * (a.nope_dim + a.v_dim) * a.kv_rank) as f64 / d.tp as f64;
+        }
+        if sends {
+            let shared = |t: &Tensor| t.cut == Cut::Tensor && !matches!(t.part, Part::Mixer | Part::Routed);
+            let tensors = block_tensors(shape, &run.block);
+            let once: f64 = tensors.iter().filter(|t| shared(t)).map(|t| bytes_here(t, on.formats, &d)).sum();
+            all += here * once * (d.tp - 1) as f64;
+        }
+    }
+    all
+}
+
 /// Weights of the layers that draft, on one chip.
 fn draft_weights(on: &Deployment, shape: &Shape) -> f64 {
     let d = on.layout.degrees();
@@ -404,6 +445,35 @@ fn activation(on: &Deployment, rule: &MemoryRule, asked: &Asked, shape: &Shape, 
     let chosen = if asked.chooses { asked.sequences * shape.vocab as f64 * rule.sampler_bytes } else { 0.0 };
     let sampler = chosen + 2.0 * tokens * hidden + fixed;
     kept + sampler.max(pass - kept)
+}
+
+/// Towers that are not loaded since nothing of theirs may be asked.
+fn unloaded(on: &Deployment, start: &Start, shape: &Shape) -> f64 {
+    let none = start.pictures == Some(0) && start.films == Some(0) && on.senses.is_none();
+    if none { towers_bytes(shape).get() / on.layout.degrees().tp as f64 } else { 0.0 }
+}
+
+/// What encoding the largest pictures takes in a dry run, and what is kept of them: as many as a pass has tokens for, at least
+/// one; or a film, where one has more tokens.
+fn pictures(on: &Deployment, rule: &MemoryRule, asked: &Asked, start: &Start, shape: &Shape) -> (f64, f64) {
+    let tower = tower(shape, Sense::Sight).filter(|_| !start.no_dry_pictures);
+    let Some(tower) = tower.filter(|_| rule.picture_bytes + rule.picture_split_bytes > 0.0) else { return (0.0, 0.0) };
+    let one = largest(&tower.rule);
+    if one.tokens == 0 {
+        return (0.0, 0.0);
+    }
+    let tried = |limit: Option<u64>| limit != Some(0);
+    let filmed = matches!(tower.rule, Rule::Rounded { patch: 14, frames: 1, pair: 2, .. }) && tried(start.films);
+    let pairs = if filmed { rule.film_pairs.min(asked.longest / one.tokens).max(1) } else { 1 };
+    if !tried(start.pictures) && (!filmed || rule.film_pairs == 0) {
+        return (0.0, 0.0);
+    }
+    let (tokens, patches) = ((one.tokens * pairs) as f64, (one.all_patches() * pairs) as f64);
+    let of_prompt =
+        (asked.longest as f64 / tokens).floor().min(start.pictures.map_or(f64::INFINITY, |n| n as f64)).max(1.0);
+    let items = (asked.pass.max(tokens) / tokens).floor().min(asked.sequences * of_prompt).max(1.0);
+    let each = rule.picture_bytes + rule.picture_split_bytes / on.layout.degrees().tp as f64;
+    (items * patches * tower.layers.hidden as f64 * each, items * tokens * shape.hidden as f64 * 2.0)
 }
 
 /// Bytes that the widest part of a block takes for each token.

@@ -1,12 +1,16 @@
 //! A model on machines: what every chip holds, computes and sends, whether it fits, and what chokes.
 
+use crate::check;
 use crate::desk::line;
 use crate::desk::prelude::*;
 use crate::offload::{self, OffloadCard, Offloaded};
 use crate::support::{self, Asked};
+use rackmath_spec::engine::Version;
 use rackmath_spec::file::flags::{self, Tool};
+use rackmath_spec::launch::Start;
 use rackmath_spec::model::{Ffn, Formats, Mixer};
 use rackmath_spec::{Math, Model, System, VariantArray as _};
+use rackmath_theory::budget::{Budget, budget};
 use rackmath_theory::count::Part;
 use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::experts::{self, ElementBytes, Routing};
@@ -47,6 +51,11 @@ pub struct Request {
     #[schemars(extend("x-flag" = "gpu-memory-utilization mem-fraction-static kv-cache-free-gpu-memory-fraction", "x-unit" = "share"))]
     #[educe(Default = 0.9)]
     pub memory_utilisation: f64,
+    /// The engine whose own count at start-up decides, such as `vllm@0.19.0`: its dry run, graphs, pages and refusals; a plain sum
+    /// of what is held when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flag" = "engine backend"))]
+    pub engine: Option<String>,
     /// How tokens choose experts: `uniform`, `power:1.2`, or the path of a file with one count per expert.
     #[schemars(extend("x-file" = "numbers"))]
     #[educe(Default = "uniform")]
@@ -130,6 +139,9 @@ pub struct Answer {
     /// What lies in the host's memory, where anything does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadCard>,
+    /// As the engine counts it, where one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineCard>,
     /// Most sequences of this context that fit.
     pub batch_max: f64,
     /// Longest context that fits with this batch; none when any does or none at all.
@@ -144,6 +156,43 @@ pub struct Answer {
     pub commands: Vec<CommandCard>,
     /// What the numbers assume.
     pub assumptions: Vec<Remark>,
+}
+
+/// The memory of one chip as an engine counts it when it starts, in GiB of 2^30 bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct EngineCard {
+    /// Its name.
+    pub name: String,
+    /// Whether it starts with requests of this context.
+    pub starts: bool,
+    /// The share it takes.
+    pub utilisation: f64,
+    /// The smallest and the largest share in hundredths with which it starts; none where none does.
+    pub utilisation_from: Option<f64>,
+    /// The largest.
+    pub utilisation_to: Option<f64>,
+    /// Memory a program finds.
+    pub total_gib: f64,
+    /// Weights.
+    pub weights_gib: f64,
+    /// The peak of the dry run.
+    pub activation_gib: f64,
+    /// Past the allocator.
+    pub non_torch_gib: f64,
+    /// Captured graphs.
+    pub graphs_gib: f64,
+    /// The cache.
+    pub kv_cache_gib: f64,
+    /// Its tokens as the engine prints them.
+    pub kv_cache_tokens: u64,
+    /// Tokens of a block.
+    pub block_size: u64,
+    /// Blocks.
+    pub num_gpu_blocks: u64,
+    /// Groups of layers that share pages.
+    pub groups: u64,
+    /// The longest request with which it would start.
+    pub longest_context: u64,
 }
 
 /// One stage.
@@ -283,6 +332,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         let printed = printed.and_then(|line| runs(catalog, *tool, &r, request).map(|()| line));
         CommandCard { tool: tool.to_string(), flags: printed.clone().ok(), cannot: printed.err() }
     };
+    let counted = request.engine.as_deref().map(|name| counted(catalog, name, request, &r)).transpose()?;
     let (ideal, _) = catalog.engine("ideal")?;
     let long = support::too_long(catalog, &r.model, &ideal, context.get())?.filter(|_| !request.pretend);
     Ok(Answer {
@@ -295,10 +345,13 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         batch: load.batch,
         context: load.context.get(),
         capacity_bytes: placed.capacity.get(),
-        fits: fits && long.is_none(),
+        fits: long.is_none() && counted.as_ref().map_or(fits, |(budget, ..)| budget.starts()),
         missing_bytes: missing.get(),
         spare_bytes: spare.get(),
-        verdict: long.map_or_else(|| verdict(&placed), |long| says("not_placed").with("why", long.why)),
+        verdict: long.map_or_else(
+            || counted.as_ref().map_or_else(|| verdict(&placed), |(budget, name, _)| as_counted(budget, name)),
+            |long| says("not_placed").with("why", long.why),
+        ),
         first_change: if fits { None } else { first_change(&r, &load, most, |_| true) },
         warning: kv_alone
             .then(|| says("kv_alone_too_large"))
@@ -306,8 +359,12 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             .or_else(|| offload::host_lacks(&r, &load).map(|missing| says("host_too_small").with("missing", missing))),
         split_that_fits: if fits { None } else { offload::would_fit(catalog, &request.offload, &r, &load) },
         offload: offload::card(&r, &load),
-        batch_max: most,
-        context_max: placement::longest_context(&r, &load).filter(|l| l.is_finite()),
+        batch_max: counted.as_ref().map_or(most, |(budget, ..)| budget.room(load.context.get()).floor()),
+        context_max: match &counted {
+            Some((budget, ..)) => Some(budget.longest_possible as f64).filter(|_| budget.blocks > 0),
+            None => placement::longest_context(&r, &load).filter(|l| l.is_finite()),
+        },
+        engine: counted.map(|(_, _, card)| card),
         stages: placed.stages.iter().map(stage_card).collect(),
         experts: expert_card(&r, &load, &routing),
         traffic: traffic(&r, &load, &placed),
@@ -321,13 +378,73 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     })
 }
 
+/// The engine's own sum for requests of this context, and the shares with which it would start.
+fn counted(
+    catalog: &Catalog,
+    name: &str,
+    request: &Request,
+    on: &Deployment,
+) -> Result<(Budget, String, EngineCard), Error> {
+    let (engine, _) = catalog.engine(name).map_err(|e| e.at("engine"))?;
+    let version = name.split_once('@').and_then(|(_, version)| version.parse::<Version>().ok());
+    let kv = if request.setting.kv.is_some() { on.kv } else { usual_cache(&on.model, on.formats, &engine) };
+    let on = Deployment { engine, kv, ..on.clone() };
+    let usual = Request::default();
+    let said = |given: f64, usual: f64| (given != usual).then_some(given as u64);
+    let groups = on.layout.degrees().dp as f64;
+    let start = Start {
+        utilisation: Fraction::checked(request.memory_utilisation)
+            .filter(|share| share.get() != usual.memory_utilisation),
+        longest: Some((request.context as u64).max(1)),
+        pass: said(request.max_num_batched_tokens, usual.max_num_batched_tokens),
+        sequences: request.batch.map(|batch| (batch / groups).ceil() as u64),
+        ..Start::default()
+    };
+    let at = |share: f64| budget(&on, &Start { utilisation: Fraction::checked(share), ..start.clone() }, version);
+    let shares: Vec<f64> = (5..100).map(|share| f64::from(share) / 100.0).filter(|share| at(*share).starts()).collect();
+    let b = budget(&on, &start, version);
+    let gib = check::gib;
+    let card = EngineCard {
+        name: on.engine.name.clone(),
+        starts: b.starts(),
+        utilisation: b.utilisation.get(),
+        utilisation_from: shares.first().copied(),
+        utilisation_to: shares.last().copied(),
+        total_gib: gib(b.total),
+        weights_gib: gib(b.weights),
+        activation_gib: gib(b.activation),
+        non_torch_gib: gib(b.outside),
+        graphs_gib: gib(b.graphs),
+        kv_cache_gib: gib(b.cache),
+        kv_cache_tokens: b.tokens,
+        block_size: b.block,
+        num_gpu_blocks: b.blocks,
+        groups: b.pages.groups(),
+        longest_context: b.longest_possible,
+    };
+    Ok((b, on.engine.name.clone(), card))
+}
+
+fn as_counted(b: &Budget, engine: &str) -> Remark {
+    match &b.refusal {
+        Some(refusal) => says("check_refuses").with("engine", engine).with("why", check::why(refusal)),
+        None => {
+            let said = says("check_starts").with("engine", engine).with("cache", b.cache).with("tokens", b.tokens);
+            said.with("requests", b.concurrency).with("longest", b.longest)
+        }
+    }
+}
+
 /// The request as a server's command line beside it says, with what became of its flags.
 fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Vec<Remark>)>, Error> {
     let Some(text) = &request.flags else { return Ok(None) };
-    let Some((launch, _)) = line::beside(catalog, text, request.tool.as_deref(), "vllm")? else { return Ok(None) };
+    let Some((launch, engine)) = line::beside(catalog, text, request.tool.as_deref(), "vllm")? else {
+        return Ok(None);
+    };
     let (pass, sequences) = line::of_group(&launch);
     let usual = Request::default();
-    let mut r = Request { flags: None, tool: None, degrees: line::degrees(&launch), ..request.clone() };
+    let engine = request.engine.clone().or(Some(engine));
+    let mut r = Request { flags: None, tool: None, degrees: line::degrees(&launch), engine, ..request.clone() };
     r.setting.weights = r.setting.weights.or_else(|| launch.weights.clone());
     r.setting.kv = r.setting.kv.or_else(|| launch.kv.clone());
     let groups = launch.layout.degrees().dp as f64;

@@ -18,6 +18,8 @@
 mod changes;
 mod prints;
 
+pub(crate) use prints::why;
+
 use crate::desk::line::{self, Source};
 use crate::desk::prelude::*;
 use crate::layout::words as layout_words;
@@ -328,11 +330,18 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     let version = launch.version.as_deref().and_then(|text| text.parse::<Version>().ok());
     let (setting, stated) = setting(request, &launch)?;
     let mut found = find(catalog, &setting)?;
-    formatted(&launch, &mut found.deployment, &mut assumptions);
+    sister(catalog, &setting.model, &mut found.deployment, &mut assumptions);
     let on = &mut found.deployment;
     if launch.kv.is_none() {
         on.kv = usual_cache(&on.model, on.formats, &engine);
+        // A checkpoint may bring the format of its cache along.
+        if let Some(own) = brought(&launch, &setting.model) {
+            on.kv = own;
+            assumptions.push(says("check_cache_brought").with("format", own));
+        }
     }
+    formatted(&launch, &mut found.deployment, &mut assumptions);
+    let on = &mut found.deployment;
     on.engine = engine;
     on.layout = launch.layout;
     if !matches!(on.model.body, Body::Layers(_)) {
@@ -414,6 +423,23 @@ fn model_named(text: &str) -> String {
     }
     let last = trimmed.rsplit('/').next().unwrap_or(trimmed);
     last.strip_suffix(".gguf").unwrap_or(last).to_owned()
+}
+
+/// A checkpoint of the shapes of another may have a longest sequence of its own.
+fn sister(catalog: &Catalog, name: &str, on: &mut Deployment, assumptions: &mut Vec<Remark>) {
+    let Some(tokens) = catalog.context_of(name).filter(|tokens| context(on).is_some_and(|own| own != *tokens)) else {
+        return;
+    };
+    if let Body::Layers(shape) = &mut Arc::make_mut(&mut on.model).body {
+        shape.context_max = Some(tokens);
+        assumptions.push(says("check_context").with("tokens", tokens));
+    }
+}
+
+/// The format of the cache that a checkpoint's name stands for; files of llama.cpp hold none.
+fn brought(launch: &Launch, model: &str) -> Option<Dtype> {
+    let looks = !matches!(launch.program, Program::LlamaCpp);
+    rackmath_spec::name::cache(model).filter(|_| looks)
 }
 
 /// Types that a line forces on weights: of 16 or 32 bits, where the checkpoint's are such.

@@ -112,7 +112,7 @@ pub(super) fn refusal(launch: &Launch, on: &Deployment, b: &Budget) -> Option<Re
 }
 
 /// What binds, in our words.
-pub(super) fn why(refusal: &Refusal) -> Remark {
+pub(crate) fn why(refusal: &Refusal) -> Remark {
     match *refusal {
         Refusal::NotFree { free, desired } => says("check_not_free").with("free", free).with("desired", desired),
         Refusal::Weights { needed, free } => says("check_weights").with("needed", needed).with("free", free),
