@@ -557,7 +557,8 @@ fn finish(
         Some(Refusal::Weights { needed: bytes(weights), free: bytes(free) })
     } else if fullest_left <= 0.0 {
         Some(Refusal::NoRoom { missing: bytes(-fullest_left) })
-    } else if most > n as f64 {
+    // Only vLLM asks for room for one sequence of the longest length; others start and turn longer requests away.
+    } else if rule.way == Way::Share && most > n as f64 {
         let needed = bytes(pages.bytes(most));
         let longest = asked.longest;
         Some(Refusal::TooLong { longest, needed, available: bytes(fullest_left), possible: possible.min(longest) })
