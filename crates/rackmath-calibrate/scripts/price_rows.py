@@ -3,7 +3,7 @@
     pip install aiconfigurator
     python price_rows.py FOLDER OUT.csv
 
-Writes one line for each row it prices: the table, the row's number in it (from 1), TPOT and TTFT in milliseconds. Rows it has
+A row takes a second or two; where OUT.csv is there already, its last rows are gone on from. Writes one line for each row it prices: the table, the row's number in it (from 1), TPOT and TTFT in milliseconds. Rows it has
 no answer for are counted by reason on standard error. `rackmath-calibrate score all FOLDER --against OUT.csv` holds both
 predictions against what was measured.
 
@@ -107,17 +107,30 @@ def priced(row):
     return answer, f"{row['model']}, {row['engine']} on {row['hardware']}: {why}"
 
 
+def done(out):
+    """The last row of each table that an earlier run wrote to the file."""
+    last = {}
+    if os.path.exists(out):
+        with open(out, newline="") as file:
+            for line in csv.DictReader(file):
+                last[line["file"]] = int(line["row"])
+    return last
+
+
 def main(folder, out):
-    refused = collections.Counter()
-    with open(out, "w", newline="") as file:
+    refused, last = collections.Counter(), done(out)
+    with open(out, "a", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["file", "row", "tpot_ms", "ttft_ms"])
+        if not last:
+            writer.writerow(["file", "row", "tpot_ms", "ttft_ms"])
         for table in TABLES:
             path = os.path.join(folder, table)
             if not os.path.exists(path):
                 continue
             with open(path, newline="") as rows:
                 for n, row in enumerate(csv.DictReader(rows), start=1):
+                    if n <= last.get(table, 0):
+                        continue
                     answer, why = priced(row)
                     if answer is None:
                         refused[f"{table}: {why}"] += 1

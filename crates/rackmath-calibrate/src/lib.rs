@@ -66,6 +66,7 @@ rows      predict every measured row and list it with its parts; for serving, th
 fits      place every published deployment: what ran must fit
 refits    constants of engines without each group of the carried rows; STEP: chip, generation, version, model or kind
 intervals how wide 80 % intervals are by what is carried over, and what was measured: catalog/evidence, from the carried rows
+--catalog DIR before the verb takes files of your own over those of the catalogue: DIR/engines/vllm.toml, DIR/kernels/moe.toml
 FOLDER holds the measured tables; attention includes latent attention when it is scored
 FILE holds training runs as CSV with params, tokens or FLOP, and loss; drop leaves out the N highest losses
 STACKS holds files to use instead of catalog/training; STACK is one of them";

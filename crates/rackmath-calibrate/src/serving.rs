@@ -88,21 +88,24 @@ pub(crate) fn stratum(row: &Measurement) -> String {
 /// something else on another maker's chips, those rows apart.
 pub fn fit(catalog: &Catalog, folder: &Path, only: Option<&str>) -> Result<String, SpecError> {
     let rows = all(catalog, folder)?;
-    let mut by_engine: BTreeMap<(String, String), (Engine, Vec<&Measurement>)> = BTreeMap::new();
+    let mut by_engine: BTreeMap<(String, String, String), (Engine, Vec<&Measurement>)> = BTreeMap::new();
     for row in &rows {
         let (engine, _) = catalog.engine(&row.setup.engine)?;
         let Ok(system) = catalog.system(&row.setup.system) else { continue };
-        let elsewhere = engine.on.iter().find(|e| e.vendor == system.chip.vendor);
+        let elsewhere = engine.elsewhere(&system.chip.vendor);
         let vendor = elsewhere.map_or(String::new(), |e| e.vendor.clone());
+        let until = elsewhere.and_then(|e| e.until).map_or(String::new(), |until| until.to_string());
         let of = || match elsewhere {
             Some(e) => (Engine { overhead: e.overhead, on: Vec::new(), ..(*engine).clone() }, Vec::new()),
             None => ((*engine).clone(), Vec::new()),
         };
-        by_engine.entry((engine.id.clone(), vendor)).or_insert_with(of).1.push(row);
+        by_engine.entry((engine.id.clone(), vendor, until)).or_insert_with(of).1.push(row);
     }
     let mut text = String::new();
-    for ((_, vendor), (engine, rows)) in by_engine.iter().filter(|((id, _), _)| only.is_none_or(|name| name == *id)) {
-        text += &(fit::toml(&fit::family(catalog, engine, rows, fit::STEPS)?, vendor) + "\n");
+    for ((id, vendor, until), (engine, rows)) in &by_engine {
+        if only.is_none_or(|name| name == *id) {
+            text += &(fit::toml(&fit::family(catalog, engine, rows, fit::STEPS)?, (vendor, until)) + "\n");
+        }
     }
     Ok(text)
 }

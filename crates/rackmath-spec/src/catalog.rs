@@ -6,13 +6,14 @@ use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::draw::PowerDraw;
 use crate::engine::Version;
 use crate::mig::{self, Parts};
+use crate::model::Formats;
 use crate::naming::{NameRules, shorter, unsold};
 use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::{SCALE_OUT, topology};
 use crate::{
-    AttentionKernels, Chip, ChipFamilies, Cited, ClarkLaw, Date, Engine, EngineSupport, Failures, GemmKernels, LawForm,
-    Level, MemoryTier, Model, MoeKernels, Network, QualityWords, RouterRules, ScalingLaw, Scenario, SmallKernels,
-    SpecError, System, Topology, TrainingRun, TrainingStack, evidence, file, name, price, validation,
+    AttentionKernels, Chip, ChipFamilies, Cited, ClarkLaw, Date, Dtype, Engine, EngineSupport, Failures, GemmKernels,
+    LawForm, Level, MemoryTier, Model, MoeKernels, Network, QualityWords, RouterRules, ScalingLaw, Scenario,
+    SmallKernels, SpecError, System, Topology, TrainingRun, TrainingStack, evidence, file, name, price, validation,
 };
 use rackmath_units::{ByteRate, Bytes};
 use serde::Deserialize;
@@ -273,6 +274,13 @@ impl Catalog {
     }
 
     /// What names say by custom; nothing where the catalogue has no such file.
+    /// The formats of a model's checkpoint in one format, as its makers write them: some leave attention, or all but routed
+    /// experts, as it was.
+    pub fn formats_in(&self, model: &Model, dtype: Dtype) -> Formats {
+        let all = model.formats_in(dtype);
+        model.shape().map_or(all, |shape| self.name_rules().kept(&shape.architecture, dtype, all))
+    }
+
     fn name_rules(&self) -> Arc<NameRules> {
         self.get("names").unwrap_or_default()
     }

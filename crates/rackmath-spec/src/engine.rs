@@ -383,6 +383,9 @@ pub struct Offload {
 #[serde(deny_unknown_fields)]
 pub struct Elsewhere {
     pub vendor: String,
+    /// The first version that costs something else, where releases differ there; such entries come first.
+    #[serde(default, deserialize_with = "text_or_none")]
+    pub until: Option<Version>,
     pub overhead: Overhead,
     pub fit: Residual,
     pub source: String,
@@ -394,9 +397,15 @@ impl Engine {
         self.processor.as_ref().filter(|_| chip.processor).or(self.plain.as_ref())
     }
 
+    /// What it is on a maker's chips, where that is something else; as of its newest release where no version is known.
+    pub fn elsewhere(&self, vendor: &str) -> Option<&Elsewhere> {
+        let ran = |until: Version| self.version.is_some_and(|version| until.is_after(version));
+        self.on.iter().find(|e| e.vendor == vendor && e.until.is_none_or(ran))
+    }
+
     /// What it costs on a chip.
     pub fn overhead_on(&self, chip: &Chip) -> &Overhead {
-        self.on.iter().find(|e| e.vendor == chip.vendor).map_or(&self.overhead, |e| &e.overhead)
+        self.elsewhere(&chip.vendor).map_or(&self.overhead, |e| &e.overhead)
     }
 }
 

@@ -670,3 +670,25 @@ proptest! {
         prop_assert!(fits(most * (1.0 - 1e-9)) && !fits(most + 1.0 + most * 1e-9), "{} at {}", on.model.id, most);
     }
 }
+
+/// SGLang became faster on AMD's chips with 0.5.12; on NVIDIA's nothing is told apart, and without a version the newest counts.
+#[test]
+fn a_release_costs_on_another_makers_chips_what_it_cost_then() {
+    let catalog = rackmath_catalog::embedded();
+    let on = |engine: &str, chip: &str| {
+        let (engine, _) = catalog.engine(engine).unwrap();
+        *engine.overhead_on(&catalog.chip(chip).unwrap())
+    };
+    let (before, now) = (on("sglang@0.5.9", "mi355x"), on("sglang", "mi355x"));
+    assert!(before.stretch > now.stretch, "{before:?} {now:?}");
+    assert_eq!(on("sglang@0.5.11", "mi300x"), before);
+    assert_eq!(on("sglang@0.5.12", "mi355x"), now);
+    assert_eq!(on("sglang@0.5.13.post1", "mi355x"), now);
+    assert_eq!(on("sglang@0.5.9", "h200"), on("sglang", "h200"));
+    // An entry that ends stands before the one that goes on, or it would never be found.
+    for id in catalog.ids(rackmath_spec::Kind::Engines) {
+        let (engine, _) = catalog.engine(id).unwrap();
+        let ends = engine.on.iter().map(|e| e.until.is_none()).collect::<Vec<_>>();
+        assert!(ends.is_sorted(), "{id}");
+    }
+}

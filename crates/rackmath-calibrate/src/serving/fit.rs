@@ -156,7 +156,7 @@ pub fn family(
 }
 
 /// As a table of an engine's file; of another maker's chips where one is named.
-pub fn toml((engine, fit): &(Engine, Option<Residual>), vendor: &str) -> String {
+pub fn toml((engine, fit): &(Engine, Option<Residual>), (vendor, until): (&str, &str)) -> String {
     let o = &engine.overhead;
     let (us, ms) = (|s: Seconds| digits(s.get() * 1e6), |s: Seconds| digits(s.get() * 1e3));
     let plain = engine.plain.as_ref().map_or(String::new(), |p| {
@@ -199,7 +199,8 @@ pub fn toml((engine, fit): &(Engine, Option<Residual>), vendor: &str) -> String 
     let fit = fit.map_or(String::new(), fit_line);
     if !vendor.is_empty() {
         let table = lines("[on.overhead]", &constants);
-        return format!("# {}\n[[on]]\nvendor = \"{vendor}\"\n{fit}\n{table}", engine.id);
+        let until = if until.is_empty() { String::new() } else { format!("until = \"{until}\"\n") };
+        return format!("# {}\n[[on]]\nvendor = \"{vendor}\"\n{until}{fit}\n{table}", engine.id);
     }
     format!("# {}\n{plain}{}{fit}", engine.id, lines("[overhead]", &constants))
 }

@@ -39,6 +39,12 @@ fn figures(
 const TIMES: [(&str, Metric, &str); 2] = [("TPOT", Metric::TpotMs, "tpot_ms"), ("TTFT", Metric::TtftMs, "ttft_ms")];
 const RATE: [(&str, Metric, &str); 1] = [("throughput", Metric::OutputTokSPerGpu, "derived_output_tok_s_per_gpu")];
 
+/// The number behind a flag that a note states.
+fn noted(note: &str, flag: &str) -> Option<f64> {
+    let behind = &note[note.find(flag)? + flag.len()..];
+    behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
 /// The tables of AMD, TPU and other chips, which share their columns.
 pub(super) fn serving(names: &Names<'_>, row: &Record) -> Read {
     if row.text("reliability") == "low" {
@@ -47,7 +53,14 @@ pub(super) fn serving(names: &Names<'_>, row: &Record) -> Read {
     if !["", "none"].contains(&row.text("spec_decode")) {
         return Err("drafts, whose acceptance is not published".into());
     }
-    let (isl, osl) = (row.amount("isl")?, row.amount("osl")?);
+    let note = row.text("note");
+    // Lengths are the means where a note tells how they were drawn.
+    let share = match note {
+        _ if note.contains("lengths average about half") || note.contains("lengths are about half") => 0.5,
+        _ if note.contains("range ratio 0.8") => DRAWN,
+        _ => 1.0,
+    };
+    let (isl, osl) = (row.amount("isl")? * share, row.amount("osl")? * share);
     let chips = row.degree("n_gpus");
     // A degree may count devices, two to a chip.
     let tp = row.count("tp_size").filter(|tp| *tp > 0).map_or(chips, |tp| tp.min(chips));
@@ -58,11 +71,14 @@ pub(super) fn serving(names: &Names<'_>, row: &Record) -> Read {
         engine: names.engine(row.text("engine"), row.text("engine_version")),
         system: names.system(one, row.text("hardware")),
         degrees: spread(one, row.degree("dp_size"), row.degree("ep_size")),
+        kv: ["kv-cache fp8", "kv fp8"].iter().any(|word| note.contains(word)).then(|| "fp8".into()),
+        chunk: noted(note, "max-num-batched-tokens "),
+        sequences: noted(note, "max-num-seqs "),
         model,
         ..Setup::default()
     };
     let (kind, all) = (row.text("kind"), row.number("num_prompts"));
-    let fixed = row.text("note").contains("fixed lengths");
+    let fixed = note.contains("fixed lengths");
     let (way, columns): (Way, &[_]) = match (row.number("batch"), row.number("concurrency"), row.number("request_rate"))
     {
         (Some(batch), ..) => (Way::Static { batch }, &RATE),
@@ -76,7 +92,7 @@ pub(super) fn serving(names: &Names<'_>, row: &Record) -> Read {
         _ => (Way::Full, &RATE),
     };
     // Where all come at once there is a slot for each.
-    let sequences = if kind.contains("at once") { all } else { None };
+    let sequences = if kind.contains("at once") { all } else { setup.sequences };
     let found = figures(row, "published", &Setup { sequences, ..setup }, Load::of(way, isl, osl), columns);
     if found.is_empty() { Err("no figure that can be predicted".into()) } else { Ok(found) }
 }

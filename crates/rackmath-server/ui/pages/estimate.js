@@ -81,7 +81,7 @@ export const page = {
   controls: [
     { kind: "model", key: "model", label: "Model", value: "deepseek-v3" },
     { kind: "machine", key: "on", label: "Machine", value: "hgx-h200", help: "A system, a chip, or so many: 8xh200" },
-    { kind: "select", key: "engine", label: "Engine", options: [["vllm", "vLLM"], ["sglang", "SGLang"], ["trtllm", "TensorRT-LLM"], ["llamacpp", "llama.cpp"], ["torch", "plain PyTorch"], ["ideal", "ideal: the roofline alone"], ["vllm-0.10", "vLLM 0.10"], ["vllm-0", "vLLM, older"], ["trtllm-0.10", "TensorRT-LLM 0.10"], ["trtllm-0.9", "TensorRT-LLM 0.9"]], words: ["names", "engines"], value: "vllm" },
+    { kind: "select", key: "engine", label: "Engine", options: [["vllm", "vLLM"], ["sglang", "SGLang"], ["trtllm", "TensorRT-LLM"], ["atom", "ATOM"], ["llamacpp", "llama.cpp"], ["torch", "plain PyTorch"], ["ideal", "ideal: the roofline alone"], ["vllm-0.10", "vLLM 0.10"], ["vllm-0", "vLLM, older"], ["trtllm-0.10", "TensorRT-LLM 0.10"], ["trtllm-0.9", "TensorRT-LLM 0.9"]], words: ["names", "engines"], value: "vllm" },
     { kind: "select", key: "load", label: "Load", options: [["concurrency", "requests in flight"], ["rate", "requests per second, at random"], ["max", "as many as memory and engine hold"]], value: "concurrency" },
     { kind: "range", key: "concurrency", label: "Concurrency", unit: "requests", min: 1, max: 8192, scale: "log", value: 64 },
     { kind: "range", key: "rate", label: "Rate", unit: "requests/s", min: 0.05, max: 500, scale: "log", value: 2, show: (v) => digits(v) },

@@ -450,7 +450,7 @@ impl Standing {
 }
 
 /// Engines to name, the most general first.
-const ENGINES: [&str; 4] = ["vllm", "sglang", "trtllm", "llamacpp"];
+const ENGINES: [&str; 5] = ["vllm", "sglang", "trtllm", "llamacpp", "atom"];
 
 /// The nearest that works: another format, another engine, another chip; as a sentence, and for errors.
 fn nearest(catalog: &Catalog, on: &Deployment, version: Option<Version>) -> Result<(Option<Remark>, String), Error> {

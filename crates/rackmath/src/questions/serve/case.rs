@@ -5,7 +5,7 @@
 
 use crate::desk::evidence::Scale;
 use crate::desk::prelude::*;
-use crate::setting::{formats, ready};
+use crate::setting::ready;
 use rackmath_spec::engine::Engine;
 use rackmath_spec::measurement::{self, Measurement, Metric, Setup, Way};
 use rackmath_theory::deployment::{Deployment, Ready, usual_cache};
@@ -55,8 +55,8 @@ impl Bench {
     pub fn replace(&mut self, engine: Engine) {
         for found in self.found.values_mut().flatten() {
             if found.on.engine.id == engine.id {
-                let schedule = found.on.engine.schedule.clone();
-                found.on.engine = Engine { schedule, ..engine.clone() }.into();
+                let (schedule, version) = (found.on.engine.schedule.clone(), found.on.engine.version);
+                found.on.engine = Engine { schedule, version, ..engine.clone() }.into();
                 found.ours = None;
             }
         }
@@ -72,7 +72,10 @@ impl Bench {
     /// The engine a word names, as replaced.
     pub fn engine(&self, name: &str) -> Result<Engine, Error> {
         let (engine, _) = self.catalog.engine(name)?;
-        Ok(self.engines.get(&engine.id).cloned().unwrap_or_else(|| std::sync::Arc::unwrap_or_clone(engine)))
+        Ok(match self.engines.get(&engine.id) {
+            Some(own) => Engine { version: engine.version, ..own.clone() },
+            None => std::sync::Arc::unwrap_or_clone(engine),
+        })
     }
 
     fn find(&self, setup: &Setup) -> Result<Found, Error> {
@@ -88,7 +91,10 @@ impl Bench {
         schedule.looks = setup.looks.unwrap_or(schedule.looks).max(1.0);
         schedule.gather = setup.gather.unwrap_or(schedule.gather);
         schedule.memory = setup.memory.and_then(Fraction::checked).unwrap_or(schedule.memory);
-        let formats = formats(&model, setup.weights.as_deref())?;
+        let formats = match setup.weights.as_deref() {
+            None => model.formats(),
+            Some(word) => self.catalog.formats_in(&model, word.parse()?),
+        };
         let kv = match setup.kv.as_deref() {
             Some(word) => word.parse::<Dtype>()?,
             None => usual_cache(&model, formats, &engine),

@@ -321,7 +321,7 @@ fn loads(ask: &Ask, serving: &Serving) -> Vec<Idea> {
 }
 
 /// Engines that serve the same chips; the newest family of each.
-const SERVERS: [&str; 3] = ["vllm", "sglang", "trtllm"];
+const SERVERS: [&str; 4] = ["vllm", "sglang", "trtllm", "atom"];
 
 fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
     let own = &ask.on.engine;
