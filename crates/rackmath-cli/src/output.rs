@@ -4,9 +4,10 @@ use crate::failure::at;
 use clap::ArgMatches;
 use rackmath::Error;
 use rackmath::ask::Reply;
-use rackmath::plan::File;
+use rackmath::plan::File as Handed;
 use rackmath_report::reply::{Part, Show, page, picture, table};
 use rackmath_report::{Style, png, svg};
+use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -75,7 +76,7 @@ fn written(done: io::Result<()>) -> Result<(), Error> {
 }
 
 /// Writes files into a folder, or one after the other to standard output for "-"; whether they went there.
-pub fn into(folder: &Path, files: &[File]) -> Result<bool, Error> {
+pub fn into(folder: &Path, files: &[Handed]) -> Result<bool, Error> {
     let stdout = folder == Path::new("-");
     for f in files {
         if stdout {
@@ -90,12 +91,73 @@ pub fn into(folder: &Path, files: &[File]) -> Result<bool, Error> {
     Ok(stdout)
 }
 
-/// Writes a file, or standard output for "-".
+/// Writes a file, or standard output for "-". A file is there whole or as it was before, whenever the process is killed.
 pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     if path == Path::new("-") {
         return written(io::stdout().write_all(bytes));
     }
-    std::fs::write(path, bytes).map_err(|e| at(path, e))?;
+    let mut whole = Whole::new(path)?;
+    whole.file().write_all(bytes).map_err(|e| at(path, e))?;
+    whole.done()?;
     eprintln!("wrote {}", path.display());
     Ok(())
+}
+
+/// A file that is written beside its place and moved there when it is whole.
+pub struct Whole {
+    /// Where it goes; what a link there leads to, so that the link stays.
+    to: PathBuf,
+    /// Where it grows; nothing for what cannot be moved to, such as `/dev/stdout`, which is written as it is.
+    beside: Option<PathBuf>,
+    file: File,
+}
+
+impl Whole {
+    pub fn new(path: &Path) -> Result<Self, Error> {
+        let to = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let plain = std::fs::metadata(&to).map_or(true, |m| m.is_file());
+        let name = to.file_name().filter(|_| plain && !is_link(&to));
+        let Some(name) = name else {
+            let file = File::create(&to).map_err(|e| at(path, e))?;
+            return Ok(Self { to, beside: None, file });
+        };
+        // Named for this process: two that write the same file at once do not meet.
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}.part", std::process::id()));
+        let beside = to.with_file_name(hidden);
+        let file = File::create(&beside).map_err(|e| at(path, e))?;
+        if let Ok(old) = std::fs::metadata(&to) {
+            // Who could read it before still can. Where the system has it otherwise, it has it otherwise.
+            let _ = file.set_permissions(old.permissions());
+        }
+        Ok(Self { to, beside: Some(beside), file })
+    }
+
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// All is written: from here on it is the file.
+    pub fn done(mut self) -> Result<(), Error> {
+        let Some(beside) = &self.beside else { return Ok(()) };
+        // On the disk before it has the name, so that a power cut leaves one or the other.
+        self.file.sync_all().map_err(|e| at(&self.to, e))?;
+        std::fs::rename(beside, &self.to).map_err(|e| at(&self.to, e))?;
+        self.beside = None;
+        Ok(())
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if let Some(beside) = &self.beside {
+            let _ = std::fs::remove_file(beside);
+        }
+    }
+}
+
+/// A link that leads nowhere yet: what is written goes where it leads.
+fn is_link(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|m| m.is_symlink())
 }

@@ -1,13 +1,13 @@
 //! `rackmath plan --rows`: every configuration as a row of a table, written as it comes.
 
 use crate::failure::at;
+use crate::output::Whole;
 use rackmath::plan::Request;
 use rackmath::plan::sweep::Sweep;
 use rackmath::{Catalog, Error};
 #[cfg(feature = "parquet")]
 use rackmath_report::parquet::ParquetRows;
 use rackmath_report::rows::Format;
-use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -48,14 +48,14 @@ pub fn write(
 ) -> Result<(), Error> {
     let kind = Kind::of(path)?;
     let sweep = Sweep::new(catalog, request, shard.unwrap_or((1, 1)), feasible, threads)?;
-    let out = File::create(path).map_err(|e| at(path, e))?;
+    let mut whole = Whole::new(path)?;
     // A handler that cannot be set leaves Ctrl-C as it is everywhere else.
     let _ = ctrlc::set_handler(|| STOPPED.store(true, Ordering::Relaxed));
     let mut progress = Progress::new(sweep.configurations());
     let mut rows = 0;
     let done = match kind {
         Kind::Text(format) => {
-            let mut out = BufWriter::new(out);
+            let mut out = BufWriter::new(whole.file());
             out.write_all(format.header().as_bytes()).map_err(|e| at(path, e))?;
             let lines = |block: rackmath::plan::sweep::Block| (format.lines(&block, sweep.words()), block.rows);
             let done = sweep.run(threads, lines, |(text, n), range| {
@@ -68,7 +68,7 @@ pub fn write(
         }
         #[cfg(feature = "parquet")]
         Kind::Parquet => {
-            let mut table = ParquetRows::new(out, sweep.words()).map_err(|e| at(path, e))?;
+            let mut table = ParquetRows::new(whole.file(), sweep.words()).map_err(|e| at(path, e))?;
             let done = sweep.run(
                 threads,
                 |block| block,
@@ -83,6 +83,7 @@ pub fn write(
         }
     };
     progress.end();
+    whole.done()?;
     let (all, path) = (sweep.configurations(), path.display());
     if done < all {
         return Err(Error::said(format!("stopped after {done} of {all} configurations"))

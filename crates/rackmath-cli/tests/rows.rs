@@ -101,7 +101,8 @@ fn a_sweep_that_is_stopped_leaves_a_whole_file() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rackmath"));
     command.args(long.split(' ')).arg(&path).stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().expect("started");
-    while std::fs::metadata(&path).map_or(0, |m| m.len()) < 100_000 {
+    let grows = beside(&path, child.id());
+    while std::fs::metadata(&grows).map_or(0, |m| m.len()) < 100_000 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("sent");
@@ -114,6 +115,73 @@ fn a_sweep_that_is_stopped_leaves_a_whole_file() {
     assert!(text.ends_with('\n') && text.lines().all(|line| line.split(',').count() == cells));
     let said = text.lines().count() - 1;
     assert!(err.contains(&format!("is whole and holds the {said} rows")), "{said}: {err}");
+    assert!(!grows.exists());
+}
+
+/// Where a file grows until it is whole.
+fn beside(path: &str, process: u32) -> std::path::PathBuf {
+    let path = std::path::Path::new(path);
+    let name = path.file_name().expect("a name").to_string_lossy();
+    path.with_file_name(format!(".{name}.{process}.part"))
+}
+
+/// A process that is killed without a word leaves every file as it was or whole: tables, plans, shards, hand-overs.
+#[cfg(unix)]
+#[test]
+fn a_process_that_is_killed_leaves_nothing_half_written() {
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+    let started = |line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rackmath"));
+        command.args(line.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("started")
+    };
+    // A long table, killed while it grows.
+    let table = temp("killed.csv", "as it was\n");
+    let mut child = started(&format!(
+        "plan qwen3-32b --on 32xh200 --engine vllm,sglang,trtllm --chunks 2k,4k,8k,16k --rows {table}"
+    ));
+    let grows = beside(&table, child.id());
+    while std::fs::metadata(&grows).map_or(0, |m| m.len()) < 100_000 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().expect("killed");
+    let _ = child.wait();
+    assert_eq!(read(&table), "as it was\n");
+    std::fs::remove_file(grows).expect("what grew is beside it");
+    // Short files, killed at whatever moment: the later ones when all is written.
+    let small = "plan qwen3-0.6b --on 1xh200 --isl 1000 --osl 100";
+    let (plan, part, folder) = (path("killed.json"), path("killed-1.json"), path("killed-handover"));
+    for line in [
+        format!("{small} --save {plan}"),
+        format!("{small} --shard 1/2 -o {part}"),
+        format!("{small} --handover {folder}"),
+    ] {
+        let whole = std::time::Instant::now();
+        let _ = started(&line).wait();
+        let usual = whole.elapsed();
+        for eighth in 1..8 {
+            for old in [&plan, &part] {
+                let _ = std::fs::remove_file(old);
+            }
+            let _ = std::fs::remove_dir_all(&folder);
+            let mut child = started(&line);
+            std::thread::sleep(usual * eighth / 8);
+            let _ = child.kill();
+            let _ = child.wait();
+            let files = std::fs::read_dir(&folder).into_iter().flatten().filter_map(|f| Some(f.ok()?.path()));
+            for file in files.chain([&plan, &part].map(std::path::PathBuf::from)) {
+                let Ok(text) = std::fs::read_to_string(&file) else { continue };
+                let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+                if name.starts_with('.') {
+                    continue;
+                }
+                assert!(text.ends_with('\n'), "{name}: {text:?}");
+                let json = !name.ends_with("json") || serde_json::from_str::<serde_json::Value>(&text).is_ok();
+                assert!(json, "{name}: {text}");
+            }
+        }
+    }
 }
 
 const SHARDED: &str = "plan qwen3-32b --on 16xh200 --tpot 30ms --isl 4000 --ttft=1s";

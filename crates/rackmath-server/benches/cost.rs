@@ -1,68 +1,18 @@
-//! What questions cost beside what they are reckoned to cost.
+//! What questions cost beside what they are reckoned to cost, in time and in memory.
 //!
 //! `cargo bench -p rackmath-server --bench cost -- 500` asks 500 random requests, works each on one thread, and prints how far the time of
-//! the processor is from what was reckoned before. `-- 500 rows` prints every one of them as CSV.
+//! the processor is from what was reckoned before, and how much memory the request took of what was promised to it. `-- 500 rows`
+//! prints every one of them, `-- 100 only=plan` asks one question.
 
-use rackmath::ask::{Question, Terms};
-use rackmath::field::{Field, Unit};
+mod apart;
+
+use apart::asks;
+use rackmath::ask::Terms;
 use rackmath_server::cost;
-use rackmath_units::Chance;
-use serde_json::{Map, Value, json};
+use rackmath_units::{Cancel, Chance, Effort};
+use serde_json::Value;
 use std::collections::BTreeMap;
-
-const MODELS: &[&str] =
-    &["llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "gpt-oss-120b", "deepseek-v3", "qwen3-235b-a22b", "llama-3.1-405b"];
-const MACHINES: &[&str] =
-    &["h100", "8xh100", "8xh200", "16xh200", "32xh200", "64xh200", "8xb200", "gb200-nvl72", "8xmi300x", "hgx-h100"];
-
-/// A value of a field that somebody might ask for.
-fn value(dice: &mut Chance, field: &Field) -> Option<Value> {
-    let one = |dice: &mut Chance, of: &[&str]| json!(of[dice.below(of.len() as u64) as usize]);
-    let spread = |dice: &mut Chance, low: f64, high: f64| low * (high / low).powf(dice.uniform());
-    let name = field.path.rsplit('/').next().unwrap_or_default();
-    let most = field.most.as_ref().map(|m| m.0);
-    let number = match name {
-        "model" => return Some(one(dice, MODELS)),
-        "on" => return Some(one(dice, MACHINES)),
-        "isl" | "prompt_tokens" | "context" => spread(dice, 100.0, 32_000.0).round(),
-        "osl" => spread(dice, 10.0, 4000.0).round(),
-        "concurrency" | "batch" => spread(dice, 1.0, 512.0).round(),
-        "rate_per_s" => spread(dice, 0.1, 50.0),
-        "ttft_ms" => 2000.0,
-        "tpot_ms" => 50.0,
-        "chips" => [8.0, 16.0, 24.0, 32.0, 64.0, 128.0][dice.below(6) as usize],
-        "requests" => spread(dice, 100.0, most.unwrap_or(50_000.0).min(50_000.0)).round(),
-        _ => {
-            if field.list || field.unit == Unit::Json || field.unit == Unit::Group {
-                return None;
-            }
-            if !field.words.is_empty() {
-                let words: Vec<&str> = field.words.iter().map(String::as_str).collect();
-                return Some(one(dice, &words));
-            }
-            if field.unit == Unit::Switch {
-                return Some(json!(dice.below(2) == 0));
-            }
-            let usual = field.default.as_f64()?;
-            let scaled = usual * spread(dice, 0.25, 4.0);
-            most.map_or(scaled, |most| scaled.min(most))
-        }
-    };
-    let whole = matches!(field.unit, Unit::Whole);
-    Some(if whole { json!(number.round().max(1.0) as u64) } else { json!(number) })
-}
-
-fn put(request: &mut Map<String, Value>, path: &str, value: Value) {
-    let mut parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-    let last = parts.pop().unwrap_or_default();
-    let mut at = request;
-    for part in parts {
-        let inner = at.entry(part).or_insert_with(|| json!({}));
-        let Some(inner) = inner.as_object_mut() else { return };
-        at = inner;
-    }
-    at.insert(last.to_owned(), value);
-}
+use std::time::{Duration, Instant};
 
 /// Seconds of the processor that this thread has taken.
 fn taken() -> f64 {
@@ -75,64 +25,82 @@ fn main() {
     let n = words.iter().find_map(|w| w.parse::<usize>().ok()).unwrap_or(50);
     let rows = words.iter().any(|w| w == "rows");
     let only = words.iter().find_map(|w| w.strip_prefix("only="));
+    let seed = words.iter().find_map(|w| w.strip_prefix("seed=")?.parse().ok()).unwrap_or(11);
     let catalog = rackmath_catalog::embedded();
-    let dice = &mut Chance::new(11);
-    let all: Vec<(Question, Vec<Field>)> = Question::ALL
-        .iter()
-        .filter(|q| {
-            only.map_or(!matches!(q, Question::Reversible | Question::Whatif | Question::Trace), |o| q.name() == o)
-        })
-        .map(|q| (*q, q.fields()))
-        .collect();
-    let mut ratios: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    let (mut done, mut tried) = (0, 0);
+    let dice = &mut Chance::new(seed);
+    let all = asks::questions(only);
+    let mut ratios: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    let (mut done, mut tried, mut refused, mut ended) = (0, 0, 0, 0);
     while done < n && tried < 20 * n {
         tried += 1;
-        let (question, fields) = &all[dice.below(all.len() as u64) as usize];
-        let mut request = Map::new();
-        for _ in 0..dice.below(6) {
-            let field = &fields[dice.below(fields.len() as u64) as usize];
-            if let Some(value) = value(dice, field) {
-                put(&mut request, &field.path, value);
-            }
-        }
-        let reckoned = cost::of(*question, &request);
+        let (question, request) = asks::random(dice, &all);
+        let reckoned = cost::of(question, &request);
         if reckoned.seconds > 30.0 {
+            refused += 1;
             continue;
         }
+        // Nobody waits longer than a server would; what is ended counts as what it took until then.
+        let cancel = Cancel::open();
+        let terms = Terms { effort: Effort { threads: 1, cancel: cancel.clone() }, ..Terms::default() };
+        let (finished, waits) = std::sync::mpsc::channel::<()>();
+        let watch = std::thread::spawn(move || {
+            if waits.recv_timeout(Duration::from_mins(2)).is_err() {
+                cancel.cancel();
+            }
+        });
+        let wall = Instant::now();
         let begun = taken();
-        let Ok(reply) = question.answer(&catalog, request.clone(), &Terms::default()) else { continue };
-        let Ok(text) = reply.json() else { continue };
+        let mut length = None;
+        let memory = allocation_counter::measure(|| {
+            let reply = question.answer(&catalog, request.clone(), &terms);
+            length = reply.ok().and_then(|reply| reply.json().ok()).map(|text| text.len());
+        });
         let real = taken() - begun;
+        let _ = finished.send(());
+        let _ = watch.join();
+        let Some(length) = length else {
+            ended += usize::from(wall.elapsed() > Duration::from_secs(60));
+            continue;
+        };
         done += 1;
+        let peak = memory.bytes_max as f64;
         if rows {
             println!(
-                "{}\t{:.6}\t{:.6}\t{}\t{}",
+                "{}\t{:.6}\t{:.6}\t{:.0}\t{peak:.0}\t{length}\t{}",
                 question.name(),
                 reckoned.seconds,
                 real,
-                text.len(),
+                reckoned.bytes,
                 Value::Object(request)
             );
         }
         // What takes less than a thousandth of a second is as quick as can be.
-        ratios.entry(question.name()).or_default().push(reckoned.seconds.max(0.001) / real.max(0.001));
+        let ratio = reckoned.seconds.max(0.001) / real.max(0.001);
+        ratios.entry(question.name()).or_default().push((ratio, peak / reckoned.bytes));
     }
-    let within = |r: &[f64]| r.iter().filter(|x| (1.0 / 3.0..=3.0).contains(*x)).count();
+    let within = |r: &[(f64, f64)]| r.iter().filter(|x| (1.0 / 3.0..=3.0).contains(&x.0)).count();
+    let bounded = |r: &[(f64, f64)]| r.iter().filter(|x| x.1 <= 1.0).count();
     let sum: usize = ratios.values().map(|r| within(r)).sum();
+    let fits: usize = ratios.values().map(|r| bounded(r)).sum();
     if !rows {
         for (name, list) in &mut ratios {
-            list.sort_by(f64::total_cmp);
-            let at = |p: f64| list[((list.len() - 1) as f64 * p) as usize];
+            list.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let at = |p: f64| list[((list.len() - 1) as f64 * p) as usize].0;
+            let fullest = list.iter().map(|x| x.1).fold(0.0, f64::max);
             println!(
-                "{name:16} {:4} asked, {:4} within 3x; reckoned over real: {:.2} to {:.2}, middle {:.2}",
+                "{name:16} {:4} asked, {:4} within 3x; reckoned over real: {:.2} to {:.2}, middle {:.2}; memory at most {:.2} of what was promised",
                 list.len(),
                 within(list),
                 at(0.0),
                 at(1.0),
-                at(0.5)
+                at(0.5),
+                fullest
             );
         }
-        println!("{done} requests, {sum} within 3x");
+        println!(
+            "{done} requests answered, {refused} refused for their cost, {ended} ended: {sum} within 3x ({:.1} %), {fits} within their memory ({:.1} %)",
+            100.0 * sum as f64 / done.max(1) as f64,
+            100.0 * fits as f64 / done.max(1) as f64
+        );
     }
 }

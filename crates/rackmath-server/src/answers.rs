@@ -1,19 +1,22 @@
 //! Answers: each in the lane of its cost, bounded in number, time and memory, and the latest of them kept.
 //!
-//! | lane | work of an answer | threads | may wait |
-//! |------|-------------------|---------|----------|
-//! | quick | below 40 ms | one a core | 512 |
-//! | middle | below 1 s | half of the cores | 64 |
-//! | heavy | up to the limit | half of the cores | 8 |
+//! | lane | work of an answer | threads | may wait | memory of all |
+//! |------|-------------------|---------|----------|---------------|
+//! | quick | below 40 ms | one a core | 512 | 32 MiB |
+//! | middle | below 1 s | half of the cores | 64 | 48 MiB |
+//! | heavy | up to the limit, or above 32 MiB | half of the cores | 8 | 64 MiB |
 //!
 //! What a question costs is reckoned from its request ([`crate::cost`]) before anybody works on it, so cheap ones never wait behind dear
 //! ones. Equal questions asked at once are worked once, as long as one of the askers is still there; work that nobody waits for ends.
-//! Requests are pure, so an answer can be given again: the newest are kept up to a fixed number of bytes.
+//! Requests are pure, so an answer can be given again: the newest are kept up to a fixed number of bytes. What an answer may take of
+//! memory is promised before it is worked on ([`crate::room`]).
 
 use crate::cost::{self, Cost};
 use crate::error::Refusal;
 use crate::limits;
 use crate::metrics::Metrics;
+use crate::part::{self, Bounded, Part, Reader};
+use crate::room::{Held, Room};
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use rackmath::Catalog;
@@ -21,6 +24,7 @@ use rackmath::ask::{self, Question, Reply, Terms};
 use rackmath_units::{Cancel, Effort};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -29,13 +33,29 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout_at;
 
 /// Bytes of kept answers.
-const KEPT: usize = 32 << 20;
+const KEPT: usize = 24 << 20;
 
 /// Most bytes of one answer.
 pub const MOST_ANSWER: usize = 8 << 20;
 
-/// What one process may promise to hold for work under way, in mebibytes.
-const ROOMS: usize = 192;
+/// What each lane may promise to hold for work under way.
+pub const WORK: [usize; 3] = [32 << 20, 48 << 20, 64 << 20];
+
+/// A body of more bytes is taken apart aside, few of them at once: as values it is many times as large.
+const LARGE: usize = 64 << 10;
+
+/// What a request says, and the room its bytes have.
+#[derive(Debug)]
+pub struct Said {
+    pub text: String,
+    pub room: Option<Held>,
+}
+
+impl From<&str> for Said {
+    fn from(text: &str) -> Self {
+        Self { text: text.into(), room: None }
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
@@ -57,12 +77,14 @@ impl Default for Rules {
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     pub address: IpAddr,
+    pub since: Instant,
     pub until: Instant,
 }
 
 #[derive(Debug)]
 struct Lane {
     threads: Arc<Semaphore>,
+    room: Arc<Room>,
     width: usize,
     waiting: AtomicUsize,
     most: usize,
@@ -71,9 +93,9 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(width: usize, most: usize) -> Self {
-        let threads = Arc::new(Semaphore::new(width));
-        Self { threads, width, waiting: AtomicUsize::new(0), most, ahead: AtomicU64::new(0) }
+    fn new(width: usize, most: usize, bytes: usize) -> Self {
+        let (threads, room) = (Arc::new(Semaphore::new(width)), Room::new(bytes, bytes));
+        Self { threads, room, width, waiting: AtomicUsize::new(0), most, ahead: AtomicU64::new(0) }
     }
 
     /// Seconds until what is promised is done.
@@ -85,7 +107,10 @@ impl Lane {
 pub struct Answers {
     catalog: Arc<Catalog>,
     lanes: Arc<[Lane; 3]>,
-    rooms: Arc<Semaphore>,
+    /// Large bodies that are taken apart at once.
+    large: Semaphore,
+    /// What names a request: nobody outside can make two with one name.
+    names: [RandomState; 2],
     rules: Rules,
     kept: Mutex<Kept>,
     /// Requests being answered; who asks the same waits for that answer.
@@ -93,24 +118,35 @@ pub struct Answers {
     callers: Arc<Mutex<HashMap<IpAddr, [usize; 2]>>>,
     /// Everything that is not quick ends with it.
     ending: Arc<AtomicBool>,
-    slow: Mutex<Vec<Weak<Job>>>,
+    slow: Slow,
     pub metrics: Arc<Metrics>,
 }
 
-type Key = (Question, String);
+/// A question, which part of its answer, and the name of the body.
+type Key = (Question, Option<Part>, [u64; 2]);
 type Outcome = Result<Bytes, Refusal>;
+type Slow = Arc<Mutex<HashMap<u64, Cancel>>>;
 
 /// Work on one request; it ends when the last who waits for it leaves.
 #[derive(Debug)]
 struct Job {
-    cancel: Cancel,
+    wanted: Wanted,
     outcome: watch::Receiver<Option<Outcome>>,
-    lane: usize,
 }
 
-impl Drop for Job {
+/// Work that ends when this is dropped, or, where it is not quick, when the server ends.
+#[derive(Debug)]
+struct Wanted {
+    cancel: Cancel,
+    slow: Option<(Slow, u64)>,
+}
+
+impl Drop for Wanted {
     fn drop(&mut self) {
         self.cancel.cancel();
+        if let Some((slow, id)) = &self.slow {
+            lock(slow).remove(id);
+        }
     }
 }
 
@@ -123,18 +159,22 @@ struct Kept {
 
 impl Kept {
     fn keep(&mut self, key: Key, answer: Bytes) {
-        let size = key.1.len() + answer.len();
-        if size > KEPT / 8 || self.answers.insert(key.clone(), answer).is_some() {
+        let bytes = size(&key, &answer);
+        if bytes > KEPT / 8 || self.answers.insert(key.clone(), answer).is_some() {
             return;
         }
         self.order.push_back(key);
-        self.bytes += size;
+        self.bytes += bytes;
         while self.bytes > KEPT {
             let Some(oldest) = self.order.pop_front() else { return };
-            let freed = self.answers.remove(&oldest).map_or(0, |a| a.len());
-            self.bytes -= freed + oldest.1.len();
+            self.bytes -= self.answers.remove(&oldest).map_or(0, |answer| size(&oldest, &answer));
         }
     }
+}
+
+/// Bytes of an answer with its key, which stands in two places.
+fn size(key: &Key, answer: &Bytes) -> usize {
+    answer.len() + 2 * (size_of::<Key>() + key.1.as_ref().map_or(0, |part| part.of.len()))
 }
 
 /// One of a caller's requests, until it ends.
@@ -186,14 +226,19 @@ impl Answers {
         let half = (cores / 2).max(1);
         Self {
             catalog: Arc::new(catalog),
-            lanes: Arc::new([Lane::new(cores, 512), Lane::new(half, 64), Lane::new(half, 8)]),
-            rooms: Arc::new(Semaphore::new(ROOMS)),
+            lanes: Arc::new([
+                Lane::new(cores, 512, WORK[0]),
+                Lane::new(half, 64, WORK[1]),
+                Lane::new(half, 8, WORK[2]),
+            ]),
+            large: Semaphore::new(2),
+            names: [RandomState::new(), RandomState::new()],
             rules,
             kept: Mutex::default(),
             asked: Mutex::default(),
             callers: Arc::default(),
             ending: Arc::default(),
-            slow: Mutex::default(),
+            slow: Arc::default(),
             metrics: Arc::default(),
         }
     }
@@ -205,9 +250,7 @@ impl Answers {
     /// No more slow work: what is under way ends at its next look, and none begins.
     pub fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
-        for job in lock(&self.slow).drain(..).filter_map(|job| job.upgrade()) {
-            job.cancel.cancel();
-        }
+        lock(&self.slow).values().for_each(Cancel::cancel);
     }
 
     pub fn is_ending(&self) -> bool {
@@ -224,6 +267,11 @@ impl Answers {
         let waiting = |i: usize| self.lanes[i].waiting.load(Ordering::Relaxed) as f64;
         vec![
             ("kept_bytes", "Bytes of answers kept.", lock(&self.kept).bytes as f64),
+            (
+                "promised_bytes",
+                "Memory promised to work under way.",
+                self.lanes.iter().map(|l| l.room.taken()).sum::<usize>() as f64,
+            ),
             ("waiting_quick", "Requests that wait for a thread of the quick lane.", waiting(0)),
             ("waiting_middle", "Requests that wait for a thread of the middle lane.", waiting(1)),
             ("waiting_heavy", "Requests that wait for a thread of the heavy lane.", waiting(2)),
@@ -231,38 +279,61 @@ impl Answers {
         ]
     }
 
-    /// The answer to a body, byte for byte as every other face prints it.
-    pub async fn ask(&self, caller: Caller, question: Question, body: String) -> Outcome {
+    /// The answer to a body, byte for byte as every other face prints it, or a part of it.
+    pub async fn ask(&self, caller: Caller, question: Question, part: Option<Part>, said: Said) -> Outcome {
         let begun = Instant::now();
-        let key = (question, body);
+        let name = [0, 1].map(|i| self.names[i].hash_one(&said.text));
+        let key = (question, part, name);
         if let Some(answer) = lock(&self.kept).answers.get(&key) {
             self.metrics.kept.fetch_add(1, Ordering::Relaxed);
             return Ok(answer.clone());
         }
-        let fields = ask::parse(&key.1).map_err(|error| Refusal::from_error(StatusCode::BAD_REQUEST, error))?;
-        let cost = self.reckoned(question, &fields)?;
+        let (cost, said) = self.weighed(question, said).await?;
         let _counted = self.count(caller, cost)?;
-        let job = self.join(&key, fields, cost)?;
+        let job = self.join(&key, caller, said, cost)?;
         let mut outcome = job.outcome.clone();
         let done = timeout_at(caller.until.into(), outcome.wait_for(Option::is_some)).await;
         self.metrics.times[cost.lane()].took(begun.elapsed());
         let answer = match done {
             Ok(Ok(done)) => done.clone().unwrap_or_else(|| Err(fault())),
             Ok(Err(_)) => Err(fault()),
-            Err(_) => Err(self.late(cost)),
+            Err(_) => Err(self.late(caller, cost)),
         }?;
         lock(&self.kept).keep(key, answer.clone());
         Ok(answer)
     }
 
+    /// What a body costs. It is read for that alone, and again when its turn comes: what waits is small.
+    async fn weighed(&self, question: Question, said: Said) -> Result<(Cost, Said), Refusal> {
+        let read = |text: &str| ask::parse(text).map_err(|error| Refusal::from_error(StatusCode::BAD_REQUEST, error));
+        if said.text.len() <= LARGE {
+            return Ok((self.reckoned(question, &read(&said.text)?)?, said));
+        }
+        let _turn = self.large.acquire().await.map_err(|_| fault())?;
+        let checked = tokio::task::spawn_blocking(move || {
+            let fields = read(&said.text)?;
+            limits::check(question, &fields)?;
+            Ok::<_, Refusal>((cost::of(question, &fields), said))
+        });
+        let (cost, said) = checked.await.map_err(|_| fault())??;
+        Ok((self.taken(question, cost)?, said))
+    }
+
     /// What a request costs, if this server takes it.
     fn reckoned(&self, question: Question, fields: &Map<String, Value>) -> Result<Cost, Refusal> {
         limits::check(question, fields)?;
-        let cost = cost::of(question, fields);
+        self.taken(question, cost::of(question, fields))
+    }
+
+    fn taken(&self, question: Question, cost: Cost) -> Result<Cost, Refusal> {
         let most = self.rules.patience.as_secs_f64();
         if cost.seconds > most {
             self.metrics.refused("cost");
             return Err(cost.refusal(question, most));
+        }
+        if cost.bytes > WORK[2] as f64 {
+            self.metrics.refused("memory");
+            return Err(cost.too_large(question, WORK[2] as f64));
         }
         if cost.lane() > 0 && self.is_ending() {
             return Err(Refusal::busy("the server is going down", "ask again in a moment", 2));
@@ -279,8 +350,9 @@ impl Answers {
             self.metrics.refused("caller");
             let what = if counts[0] >= most { "questions" } else { "long questions" };
             let n = if counts[0] >= most { most } else { slowest };
-            let problem = format!("{n} {what} of yours are under way");
-            return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, problem, "wait for their answers first").after(1));
+            let problem = format!("{n} {what} of yours are under way, as many as one caller may have");
+            let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, problem, "wait for their answers first").after(1);
+            return Err(refusal.of(n as f64 + 1.0, n as f64, "questions at once"));
         }
         counts[0] += 1;
         counts[1] += usize::from(slow);
@@ -288,39 +360,46 @@ impl Answers {
     }
 
     /// The work on a request: what is under way already, or begun now.
-    fn join(&self, key: &Key, fields: Map<String, Value>, cost: Cost) -> Result<Arc<Job>, Refusal> {
+    fn join(&self, key: &Key, caller: Caller, said: Said, cost: Cost) -> Result<Arc<Job>, Refusal> {
         let mut asked = lock(&self.asked);
-        if let Some(job) = asked.get(key).and_then(Weak::upgrade).filter(|job| job.cancel.check().is_ok()) {
+        if let Some(job) = asked.get(key).and_then(Weak::upgrade).filter(|job| job.wanted.cancel.check().is_ok()) {
             return Ok(job);
         }
         let place = self.place(cost)?;
         let (tell, outcome) = watch::channel(None);
-        let job = Arc::new(Job { cancel: Cancel::open(), outcome, lane: cost.lane() });
+        let job = Arc::new(Job { wanted: self.wanted(cost), outcome });
         asked.retain(|_, job| job.strong_count() > 0);
         asked.insert(key.clone(), Arc::downgrade(&job));
-        if job.lane > 0 {
-            let mut slow = lock(&self.slow);
-            slow.retain(|job| job.strong_count() > 0);
-            slow.push(Arc::downgrade(&job));
-        }
-        let (catalog, question, cancel) = (Arc::clone(&self.catalog), key.0, job.cancel.clone());
+        let (catalog, key, cancel) = (Arc::clone(&self.catalog), key.clone(), job.wanted.cancel.clone());
         let effort = Effort { threads: 1, cancel: cancel.clone() };
         let work = move || {
-            let reply = question.answer(&catalog, fields, &Terms { effort, ..Terms::default() })?;
-            let answer = reply.json()?;
-            if answer.len() > MOST_ANSWER {
-                return Err(Refusal::too_long(question, answer.len()));
-            }
-            Ok(Bytes::from(answer))
+            let fields = ask::parse(&said.text)?;
+            drop(said);
+            let reply = key.0.answer(&catalog, fields, &Terms { effort, ..Terms::default() })?;
+            written(key.0, &reply, key.1.as_ref())
         };
-        let (rooms, metrics) = (Arc::clone(&self.rooms), Arc::clone(&self.metrics));
+        let metrics = Arc::clone(&self.metrics);
         tokio::spawn(async move {
-            let wanted = run(place, rooms, cost, &metrics, &cancel, tell.closed(), work);
+            let wanted = run(place, caller, cost, &metrics, &cancel, tell.closed(), work);
             if let Some(outcome) = wanted.await {
                 let _ = tell.send(Some(outcome));
             }
         });
         Ok(job)
+    }
+
+    fn wanted(&self, cost: Cost) -> Wanted {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let cancel = Cancel::open();
+        if cost.lane() == 0 {
+            return Wanted { cancel, slow: None };
+        }
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        lock(&self.slow).insert(id, cancel.clone());
+        if self.is_ending() {
+            cancel.cancel();
+        }
+        Wanted { cancel, slow: Some((Arc::clone(&self.slow), id)) }
     }
 
     fn place(&self, cost: Cost) -> Result<Place, Refusal> {
@@ -329,22 +408,23 @@ impl Answers {
         if lane.waiting.fetch_add(1, Ordering::Relaxed) >= lane.most + lane.threads.available_permits() {
             lane.waiting.fetch_sub(1, Ordering::Relaxed);
             self.metrics.refused("queue");
-            let problem = format!("{} questions as long as this one are waiting", lane.most);
-            return Err(Refusal::busy(problem, "try again soon, or ask for less", lane.wait_s()));
+            let problem = format!("{} questions as long as this one are waiting, as many as may", lane.most);
+            let hint = format!("try again in {} s, or ask for less", lane.wait_s());
+            let n = lane.most as f64;
+            return Err(Refusal::busy(problem, hint, lane.wait_s()).of(n + 1.0, n, "questions waiting"));
         }
         let ms = (cost.seconds * 1e3) as u64;
         lane.ahead.fetch_add(ms, Ordering::Relaxed);
         Ok(Place { lanes: Arc::clone(&self.lanes), lane: index, ms, waits: true })
     }
 
-    fn late(&self, cost: Cost) -> Refusal {
+    fn late(&self, caller: Caller, cost: Cost) -> Refusal {
         self.metrics.refused("deadline");
         let wait = self.lanes[cost.lane()].wait_s();
-        Refusal::busy(
-            "the answer takes longer than you wait",
-            "ask for less, wait longer, or ask the command line",
-            wait,
-        )
+        let waited = caller.until.saturating_duration_since(caller.since).as_secs_f64();
+        let problem = format!("there is no answer after {waited:.1} s; it is about {:.2} s of work", cost.seconds);
+        let hint = "ask for less, wait longer (prefer: wait=SECONDS), or ask the command line";
+        Refusal::busy(problem, hint, wait).of(cost.seconds, waited, "seconds of work")
     }
 
     /// An answer that is not shared, as a value.
@@ -370,41 +450,54 @@ impl Answers {
     ) -> Result<T, Refusal> {
         let _counted = self.count(caller, cost)?;
         let place = self.place(cost)?;
-        let cancel = Cancel::open();
-        let _wanted = Ends(cancel.clone());
+        let wanted = self.wanted(cost);
+        let cancel = &wanted.cancel;
         let effort = Effort { threads: 1, cancel: cancel.clone() };
-        let rooms = Arc::clone(&self.rooms);
         let never = std::future::pending();
-        let done = run(place, rooms, cost, &self.metrics, &cancel, never, move || job(effort));
-        let done = timeout_at(caller.until.into(), done).await.map_err(|_| self.late(cost))?;
+        let done = run(place, caller, cost, &self.metrics, cancel, never, move || job(effort));
+        let done = timeout_at(caller.until.into(), done).await.map_err(|_| self.late(caller, cost))?;
         done.unwrap_or_else(|| Err(fault()))
     }
 }
 
-/// Ends work when dropped.
-struct Ends(Cancel);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.cancel();
+/// An answer as text, or a part of it; neither longer than one may be.
+fn written(question: Question, reply: &Reply, wanted: Option<&Part>) -> Outcome {
+    if wanted.is_some() {
+        let mut rows = Reader::new(wanted, MOST_ANSWER);
+        part::write(reply, &mut rows)?;
+        return rows.answer().map(Bytes::from);
     }
+    let mut all = Bounded::new(MOST_ANSWER);
+    part::write(reply, &mut all)?;
+    if all.whole() {
+        return Ok(Bytes::from(all.text));
+    }
+    let mut lists = Reader::new(None, 0);
+    part::write(reply, &mut lists)?;
+    Err(Refusal::too_long(question, all.bytes, lists.longest()))
 }
 
 /// Work in its turn, with its room; nothing if nobody wants it any more.
 async fn run<T: Send + 'static>(
     mut place: Place,
-    rooms: Arc<Semaphore>,
+    caller: Caller,
     cost: Cost,
     metrics: &Metrics,
     cancel: &Cancel,
     gone: impl Future<Output = ()>,
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Option<Result<T, Refusal>> {
-    let threads = Arc::clone(&place.lanes[place.lane].threads);
-    let room = cost.room_mib().min(ROOMS) as u32;
-    let turn = async { Some((threads.acquire_owned().await.ok()?, rooms.acquire_many_owned(room).await.ok()?)) };
+    let lane = &place.lanes[place.lane];
+    let (threads, room) = (Arc::clone(&lane.threads), Arc::clone(&lane.room));
+    let turn = async {
+        let thread = threads.acquire_owned().await.ok()?;
+        Some((thread, room.take(caller.address, cost.bytes as usize, caller.until).await?))
+    };
     let held = tokio::select! {
-        held = turn => held?,
+        held = turn => match held {
+            Some(held) => held,
+            None => return Some(Err(Refusal::busy("all memory is promised to others", "ask again in a moment", 1))),
+        },
         () = gone => {
             metrics.abandoned.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -417,7 +510,8 @@ async fn run<T: Send + 'static>(
         work()
     });
     match done.await {
-        Ok(Err(_)) if cancel.check().is_err() => {
+        // What is answered after that may be half of an answer: a simulation keeps what it has.
+        Ok(_) if cancel.check().is_err() => {
             metrics.abandoned.fetch_add(1, Ordering::Relaxed);
             Some(Err(Refusal::busy("the work was ended", "the server is going down, or the deadline has passed", 2)))
         }
@@ -432,7 +526,7 @@ async fn run<T: Send + 'static>(
     }
 }
 
-fn fault() -> Refusal {
+pub fn fault() -> Refusal {
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "this request met a fault of ours", "please report it")
 }
 
@@ -446,17 +540,18 @@ mod tests {
     use std::net::Ipv4Addr;
 
     fn caller() -> Caller {
-        Caller { address: Ipv4Addr::LOCALHOST.into(), until: Instant::now() + Duration::from_mins(1) }
+        let since = Instant::now();
+        Caller { address: Ipv4Addr::LOCALHOST.into(), since, until: since + Duration::from_mins(1) }
     }
 
     #[tokio::test]
     async fn the_same_request_is_answered_once_and_leaves_nothing_behind() {
         let answers = Answers::new(rackmath_catalog::embedded(), Rules::default());
-        let one = || answers.ask(caller(), Question::Step, "{}".into());
+        let one = || answers.ask(caller(), Question::Step, None, "{}".into());
         let (a, b, c) = tokio::join!(one(), one(), one());
         assert!(a.is_ok() && a == b && b == c);
         assert_eq!(answers.metrics.worked.load(Ordering::Relaxed), 1);
-        assert!(answers.ask(caller(), Question::Step, "{".into()).await.is_err());
+        assert!(answers.ask(caller(), Question::Step, None, "{".into()).await.is_err());
         assert!(lock(&answers.callers).is_empty());
         assert!(lock(&answers.asked).values().all(|job| job.strong_count() == 0));
         assert_eq!(answers.lanes[0].ahead.load(Ordering::Relaxed), 0);
@@ -500,16 +595,45 @@ mod tests {
     #[test]
     fn what_is_kept_stays_bounded() {
         let mut kept = Kept::default();
+        let key = |i: u64| (Question::Step, None, [i, 0]);
         for i in 0..1000 {
-            kept.keep((Question::Step, i.to_string()), Bytes::from(vec![0; KEPT / 100]));
+            kept.keep(key(i), Bytes::from(vec![0; KEPT / 100]));
             assert!(kept.bytes <= KEPT);
         }
         assert_eq!(kept.answers.len(), kept.order.len());
-        let sum: usize = kept.answers.iter().map(|(k, a)| k.1.len() + a.len()).sum();
+        let sum: usize = kept.answers.iter().map(|(k, a)| size(k, a)).sum();
         assert_eq!(sum, kept.bytes);
-        assert!(kept.answers.contains_key(&(Question::Step, "999".into())));
+        assert!(kept.answers.contains_key(&key(999)));
         // One answer never drives out all the others.
-        kept.keep((Question::Step, "huge".into()), Bytes::from(vec![0; KEPT / 2]));
-        assert!(!kept.answers.contains_key(&(Question::Step, "huge".into())));
+        kept.keep(key(5000), Bytes::from(vec![0; KEPT / 2]));
+        assert!(!kept.answers.contains_key(&key(5000)));
+    }
+
+    #[tokio::test]
+    async fn parts_of_an_answer_are_rows_of_the_whole() {
+        let answers = Answers::new(rackmath_catalog::embedded(), Rules::default());
+        let asked = |part| answers.ask(caller(), Question::Pipeline, part, "{}".into());
+        let value = |outcome: Outcome| serde_json::from_slice::<Value>(&outcome.expect("an answer")).expect("JSON");
+        let whole = value(asked(None).await);
+        let cells = whole["runs"][0]["cells"].as_array().expect("cells");
+        let (mut from, mut rows) = (Some(0), Vec::new());
+        while let Some(at) = from {
+            let part = value(asked(Some(Part { of: "/runs/0/cells".into(), from: at, rows: 7 })).await);
+            rows.extend(part["rows"].as_array().expect("rows").clone());
+            from = part["next"].as_u64();
+        }
+        assert_eq!(&rows, cells);
+    }
+
+    #[tokio::test]
+    async fn slow_work_ends_with_the_server_and_quick_work_does_not() {
+        let answers = Answers::new(rackmath_catalog::embedded(), Rules::default());
+        let cost = |seconds| Cost { seconds, bytes: 1e6, by: None };
+        let (slow, quick) = (answers.wanted(cost(2.0)), answers.wanted(cost(0.01)));
+        answers.end();
+        assert!(slow.cancel.check().is_err() && quick.cancel.check().is_ok());
+        assert!(answers.wanted(cost(2.0)).cancel.check().is_err(), "none begins");
+        drop(slow);
+        assert!(lock(&answers.slow).is_empty());
     }
 }

@@ -11,6 +11,7 @@
 //! `cargo bench -p rackmath-server --bench cost` holds it against the processor's own count. Times are those of one core of 2026, an
 //! optimised build; a slower machine is slower by the same share in every lane, so that who is quick stays quick.
 
+use crate::answers::WORK;
 use crate::error::Refusal;
 use axum::http::StatusCode;
 use rackmath::ask::Question;
@@ -30,26 +31,40 @@ impl Cost {
 
     /// 0 quick, 1 middle, 2 heavy.
     pub fn lane(self) -> usize {
-        usize::from(self.seconds >= 0.04) + usize::from(self.seconds >= 1.0)
-    }
-
-    pub fn room_mib(self) -> usize {
-        (self.bytes / f64::from(1 << 20)).ceil().max(1.0) as usize
+        let large = self.bytes > WORK[0] as f64;
+        if large { 2 } else { usize::from(self.seconds >= 0.04) + usize::from(self.seconds >= 1.0) }
     }
 
     /// Why a question is not taken, and what would be.
     pub fn refusal(self, question: Question, most: f64) -> Refusal {
-        let name = question.name();
-        let problem =
-            format!("{name} as asked is about {:.0} s of work; this server takes at most {most:.0} s", self.seconds);
-        let hint = match self.by {
-            Some((field, value)) => format!(
-                "{field} of at most {:.0} would be taken; or ask the command line",
-                (value * most / self.seconds).floor()
-            ),
-            None => "ask for less, or the command line".into(),
-        };
-        Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, problem, hint).of(self.seconds, most, "seconds of work")
+        let problem = format!(
+            "{} as asked is about {:.0} s of work; this server takes at most {most:.0} s",
+            question.name(),
+            self.seconds
+        );
+        self.smaller(problem, (self.seconds, most, "seconds of work"))
+    }
+
+    /// The same of one that would take too much memory.
+    pub fn too_large(self, question: Question, most: f64) -> Refusal {
+        let problem = format!(
+            "{} as asked may need {:.0} MB of memory; this server gives one question at most {:.0} MB",
+            question.name(),
+            self.bytes / 1e6,
+            most / 1e6
+        );
+        self.smaller(problem, (self.bytes, most, "bytes of memory"))
+    }
+
+    /// With the nearest smaller request, where one number makes most of the work.
+    fn smaller(self, problem: String, (asked, allowed, of): (f64, f64, &'static str)) -> Refusal {
+        let new = |hint: String| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, problem, hint).of(asked, allowed, of);
+        match self.by.map(|(field, value)| (field, (value * allowed / asked).floor())) {
+            Some((field, fits)) if fits >= 1.0 => {
+                new(format!("{field} of at most {fits} would be taken; or ask the command line")).fits(field, fits)
+            }
+            _ => new("ask for less, or the command line".into()),
+        }
     }
 }
 
@@ -76,75 +91,134 @@ fn machines(text: &str) -> (f64, f64) {
     (names.iter().map(chips).fold(1.0, f64::max), names.len() as f64)
 }
 
-/// A search for a deployment: layouts grow with the chips, and each is tried in every format, engine and pass length.
-fn search(fields: &Map<String, Value>, under: &str) -> (f64, f64) {
-    let place = |name: &str| if under.is_empty() { name.to_owned() } else { format!("{under}.{name}") };
-    let text = at(fields, &place("setting.on")).and_then(Value::as_str).unwrap_or("8xh200");
-    let (named, count) = machines(text);
-    let chips = number(fields, &place("setting.chips")).unwrap_or(named).max(1.0);
-    let lists: f64 = ["engines", "weights", "kvs", "chunks", "drafts"]
-        .iter()
-        .map(|list| at(fields, &place(list)).and_then(Value::as_array).map_or(1.0, |l| l.len().max(1) as f64))
-        .product();
-    let powers = at(fields, &place("degrees")).and_then(Value::as_str) == Some("powers");
-    let simulated =
-        at(fields, &place("ttft_ms")).is_some_and(percentile) || at(fields, &place("tpot_ms")).is_some_and(percentile);
-    let simulated = simulated || at(fields, &place("simulate")).and_then(Value::as_bool).unwrap_or(false);
-    let each = if powers { 0.3 } else { 1.0 };
-    (each * lists * count * (chips / 32.0).powf(0.8).max(0.25) + if simulated { 8.0 } else { 0.0 }, chips)
+/// A request, read for what its work grows with.
+struct Read<'a> {
+    fields: &'a Map<String, Value>,
+    /// Where the part that counts stands: `plan.`, `estimate.`.
+    under: &'static str,
 }
 
-fn percentile(limit: &Value) -> bool {
-    limit.as_str().is_some_and(|l| l.contains('='))
+impl Read<'_> {
+    fn at(&self, place: &str) -> Option<&Value> {
+        at(self.fields, &format!("{}{place}", self.under)).filter(|v| !v.is_null())
+    }
+
+    fn number(&self, place: &str) -> Option<f64> {
+        number(self.fields, &format!("{}{place}", self.under))
+    }
+
+    fn said(&self, place: &str) -> bool {
+        self.at(place).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    fn items(&self, place: &str) -> f64 {
+        self.at(place).and_then(Value::as_array).map_or(1.0, |list| list.len().max(1) as f64)
+    }
+
+    /// Whether a limit holds for a share of the requests, which are then simulated.
+    fn percentile(&self) -> bool {
+        let share = |limit: &Value| limit.as_str().is_some_and(|l| l.contains('='));
+        ["ttft_ms", "tpot_ms", "e2e_ms"].iter().any(|l| self.at(l).is_some_and(share))
+    }
+
+    /// Chips of the largest machine and how many machines there are.
+    fn machines(&self, place: &str, usual: &str) -> (f64, f64) {
+        machines(self.at(place).and_then(Value::as_str).unwrap_or(usual))
+    }
+
+    /// A search for a deployment, as many times one over 32 chips: layouts grow with the chips, and each is tried in every format, engine
+    /// and pass length. What a percentile asks for is simulated besides.
+    fn search(&self) -> (f64, f64) {
+        let (named, count) = self.machines("setting.on", "8xh200");
+        let chips = self.number("setting.chips").unwrap_or(named).max(1.0);
+        let lists: f64 =
+            ["engines", "weights", "kvs", "chunks", "drafts"].iter().map(|list| self.items(list)).product();
+        let powers = self.at("degrees").and_then(Value::as_str) == Some("powers");
+        let each = if powers { 0.3 } else { 1.0 };
+        let searched = each * lists * count * (chips / 32.0).powf(0.8).max(0.25);
+        let requests = self.number("simulate_requests").unwrap_or(5000.0) / 5000.0;
+        (searched + if self.percentile() || self.said("simulate") { 8.0 * requests } else { 0.0 }, chips)
+    }
 }
 
 pub fn of(question: Question, fields: &Map<String, Value>) -> Cost {
     use Question as Q;
-    let times = |place: &'static str, usual: f64| number(fields, place).unwrap_or(usual) / usual;
-    let driven = |ms: f64, place: &'static str, usual: f64| {
-        (ms * times(place, usual).max(0.02), Some((place, number(fields, place).unwrap_or(usual))))
+    let under = match question {
+        Q::Whatif | Q::Frontier | Q::Compare | Q::Outlook | Q::Hardware => "plan.",
+        Q::EstimateSweep | Q::Capacity => "estimate.",
+        _ => "",
     };
-    let searched = |ms: f64, under: &str| {
-        let (work, chips) = search(fields, under);
+    let read = Read { fields, under };
+    let own = Read { fields, under: "" };
+    let times = |place: &'static str, usual: f64| own.number(place).unwrap_or(usual).max(0.0) / usual;
+    let driven = |ms: f64, place: &'static str, usual: f64| {
+        (ms * times(place, usual).max(0.02), Some((place, own.number(place).unwrap_or(usual))))
+    };
+    let searched = |ms: f64| {
+        let (work, chips) = read.search();
         (ms * work, Some(("chips", chips)))
     };
-    let rated = number(fields, "rate_per_s").is_some()
-        || ["ttft_ms", "tpot_ms", "e2e_ms"].iter().any(|l| at(fields, l).is_some_and(percentile));
+    let sides =
+        own.items("systems") * own.items("models") * if question == Q::Plan { 1.0 } else { own.items("engines") };
+    let rated = read.number("rate_per_s").is_some() || read.percentile();
+    let mut bytes = 4e6;
     let (ms, by) = match question {
         Q::Validate => (3500.0, None),
         Q::Reversible => driven(1500.0, "steps", 20.0),
         Q::Lecture => (430.0, None),
         Q::Lifecycle => (90.0, None),
         Q::Scaling | Q::Goodput => (20.0, None),
-        Q::Simulate => driven(60.0, "requests", 10_000.0),
+        Q::Simulate => {
+            let requests = own.number("traffic.requests").unwrap_or(10_000.0);
+            let runs = own.at("compare").and_then(Value::as_str).map_or(1.0, |c| c.split(',').count() as f64);
+            let slow = if own.said("step_by_step") { 30.0 } else { 1.0 };
+            if own.said("each") || own.at("window").is_some() {
+                bytes += 600.0 * requests * runs;
+            }
+            (2.0 + 6e-3 * requests * runs * slow, Some(("traffic.requests", requests)))
+        }
         Q::Station => driven(2.0, "requests", 1000.0),
-        Q::Train => (if at(fields, "layout").is_some() { 80.0 } else { 1200.0 }, None),
+        Q::Train => {
+            let degrees = ["tp", "cp", "pp", "dp", "ep"].iter().any(|d| own.at(d).is_some());
+            let (chips, _) = own.machines("on", "8xh100");
+            let chips = own.number("chips").unwrap_or(chips);
+            let wide = if own.said("wide") { 4.0 } else { 1.0 };
+            let sought = if own.at("seek.solve").is_some() { 8.0 } else { 1.0 };
+            let searched = if degrees && !own.said("search") { 80.0 } else { 1200.0 * wide };
+            (searched * sought, Some(("chips", chips)))
+        }
         Q::Deduce => {
-            let doubled = number(fields, "log2_points").unwrap_or(14.0) - 14.0;
+            let doubled = own.number("log2_points").unwrap_or(14.0) - 14.0;
+            bytes += 64.0 * (doubled + 14.0).min(40.0).exp2();
             (40.0 * doubled.exp2(), None)
         }
-        Q::Plan => searched(150.0, ""),
-        Q::Whatif => searched(400.0, "plan.request"),
-        Q::Frontier | Q::Compare => searched(150.0, "plan"),
-        Q::Outlook => searched(800.0, "plan"),
-        Q::Hardware => searched(4000.0, "plan"),
-        Q::Estimate if at(fields, "seek.solve").is_some_and(|v| !v.is_null()) => {
-            (if rated { 4000.0 } else { 800.0 }, None)
+        Q::Plan => searched(150.0),
+        Q::Whatif => searched(400.0),
+        Q::Frontier | Q::Compare => {
+            let (ms, by) = searched(150.0);
+            (ms * sides, by)
         }
+        Q::Outlook => searched(800.0),
+        Q::Hardware => searched(4000.0),
+        Q::Estimate if read.at("seek.solve").is_some() => (if rated { 4000.0 } else { 800.0 }, None),
         Q::Capacity => (2000.0, None),
         Q::Rl => (300.0, None),
         Q::Own => (50.0, None),
         Q::Estimate => (if rated { 400.0 } else { 6.0 }, None),
-        Q::EstimateSweep => driven(if rated { 4000.0 } else { 12.0 }, "points", 20.0),
-        Q::Pipeline => (
-            2.0 * times("stages", 4.0) * times("micro_batches", 8.0) / 8.0,
-            Some(("micro_batches", number(fields, "micro_batches").unwrap_or(8.0))),
-        ),
+        Q::EstimateSweep => driven(25.0, "points", 41.0),
+        Q::Pipeline => {
+            let schedules = if own.at("schedule").and_then(Value::as_str) == Some("all") { 6.0 } else { 1.0 };
+            let one = own.number("stages").unwrap_or(4.0) * own.number("virtual_stages").unwrap_or(1.0);
+            let cells = 3.0 * schedules * one * own.number("micro_batches").unwrap_or(4.0);
+            bytes += 400.0 * cells;
+            (0.5 + 2e-3 * cells, Some(("micro_batches", own.number("micro_batches").unwrap_or(4.0))))
+        }
         _ => (8.0, None),
     };
     let brought: usize = fields.get("files").map_or(0, |files| files.to_string().len());
     // Files are read and looked through; answers and what they are made of are a few megabytes, more where much is searched.
-    Cost { seconds: (ms + brought as f64 / 1e4) / 1e3, bytes: 4e6 + 4e4 * ms.min(2000.0) + 10.0 * brought as f64, by }
+    let bytes = bytes + 1e4 * ms.min(1000.0) + 20.0 * brought as f64;
+    Cost { seconds: (ms + brought as f64 / 1e4) / 1e3, bytes, by }
 }
 
 #[cfg(test)]
@@ -169,23 +243,29 @@ mod tests {
             r#"{"setting":{"on":"512xh200"},"engines":["vllm","sglang"],"weights":["fp8","auto"]}"#,
         );
         assert!((wide.seconds / large.seconds - 4.0).abs() < 0.01);
-        let fewer = cost(Question::Simulate, r#"{"requests": 1000}"#);
-        assert!(fewer.seconds < cost(Question::Simulate, r#"{"requests": 1000000}"#).seconds);
+        let fewer = cost(Question::Simulate, r#"{"traffic": {"requests": 1000}}"#);
+        assert!(fewer.seconds < cost(Question::Simulate, r#"{"traffic": {"requests": 1000000}}"#).seconds);
     }
 
     #[test]
     fn a_refusal_says_what_was_asked_what_is_allowed_and_what_would_fit() {
-        let asked = cost(Question::Simulate, r#"{"requests": 100000000}"#);
+        let asked = cost(Question::Simulate, r#"{"traffic": {"requests": 100000000}}"#);
         let refusal = asked.refusal(Question::Simulate, 30.0);
         let said = refusal.error.to_string();
+        let number = |text: &str| {
+            let rest = said.split_once(text).unwrap_or_else(|| panic!("{text} in {said}")).1;
+            rest.split(' ').next().and_then(|n| n.parse::<f64>().ok()).unwrap_or_else(|| panic!("{said}"))
+        };
+        assert!(number("simulate as asked is about ") > 30.0 && said.contains("at most 30 s"), "{said}");
+        assert_eq!(refusal.limit.as_ref().map(|l| l.allowed), Some(30.0));
+        let fits = number("traffic.requests of at most ");
+        let fits = cost(Question::Simulate, &format!(r#"{{"traffic": {{"requests": {fits}}}}}"#));
+        assert!(fits.seconds <= 30.01 && fits.seconds > 29.0, "{fits:?}");
+        let held = cost(Question::Simulate, r#"{"traffic": {"requests": 2000000}, "each": true}"#);
+        let said = held.too_large(Question::Simulate, 64e6).error.to_string();
         assert!(
-            said.contains("600 s of work")
-                && said.contains("at most 30 s")
-                && said.contains("requests of at most 5000000"),
+            said.contains("MB of memory") && said.contains("at most 64 MB") && said.contains("traffic.requests"),
             "{said}"
         );
-        assert_eq!(refusal.limit.map(|l| l.1), Some(30.0));
-        let fits = cost(Question::Simulate, r#"{"requests": 5000000}"#);
-        assert!(fits.seconds <= 30.01, "{fits:?}");
     }
 }

@@ -253,9 +253,11 @@ async fn converse(
     how.http1().timer(TokioTimer::new()).header_read_timeout(hall.rules.quiet_between).max_buf_size(64 << 10);
     how.http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(32)
+        .max_concurrent_streams(16)
         .max_header_list_size(16 << 10)
-        .max_send_buf_size(256 << 10);
+        .initial_stream_window_size(32 << 10)
+        .initial_connection_window_size(64 << 10)
+        .max_send_buf_size(64 << 10);
     let connection = how.serve_connection(TokioIo::new(guest), service);
     tokio::pin!(connection);
     let mut leaving = false;

@@ -2,16 +2,21 @@
 
 use crate::door::Peer;
 use crate::error::Refusal;
+use crate::room::Held;
 use crate::routes::Served;
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hyper::body::{Frame, SizeHint};
 use serde_json::json;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 /// The page runs its own scripts and styles and talks to its own server, nothing else.
@@ -53,11 +58,13 @@ pub async fn around(State(served): State<Arc<Served>>, mut request: Request, nex
     let metrics = &served.answers.metrics;
     metrics.requests.fetch_add(1, Ordering::Relaxed);
     let counted = Counted(&metrics.requests);
+    let packed = takes_packed(request.headers());
     let mut response = match refused(&served, request.method(), request.uri(), request.headers()) {
         Some(refusal) => refusal.into_response(),
         None => next.run(request).await,
     };
     drop(counted);
+    response = paced(&served, asker, packed, response).await;
     let status = response.status().as_u16();
     metrics.replies[usize::from(status / 100).min(5)].fetch_add(1, Ordering::Relaxed);
     for (name, value) in HEADERS {
@@ -78,6 +85,66 @@ pub async fn around(State(served): State<Arc<Served>>, mut request: Request, nex
         }
     };
     response
+}
+
+/// What packing an answer takes beside it: the state of a deflate stream.
+const PACKER: usize = 320 << 10;
+
+/// Most bytes of an answer that leave its room at once.
+const PIECE: usize = 32 << 10;
+
+fn takes_packed(headers: &HeaderMap) -> bool {
+    headers.get_all(header::ACCEPT_ENCODING).iter().any(|v| v.as_bytes().windows(4).any(|w| w == b"gzip"))
+}
+
+/// An answer with room for it until it is gone, piece by piece, as fast as its reader takes it.
+async fn paced(served: &Served, asker: IpAddr, packed: bool, response: Response) -> Response {
+    let Some(bytes) = response.body().size_hint().exact().filter(|n| *n > 1024) else { return response };
+    let bytes = bytes as usize + if packed { PACKER } else { 0 };
+    let until = Instant::now() + served.saying;
+    let Some(held) = served.replies.take(asker, bytes, until).await else {
+        served.answers.metrics.refused("replies");
+        let problem = "too many long answers are on their way at once";
+        return Refusal::busy(problem, "read those that you have asked for, or ask again in a moment", 1)
+            .into_response();
+    };
+    response.map(|body| Body::new(Paced { body, rest: Bytes::new(), _held: held }))
+}
+
+struct Paced {
+    body: Body,
+    rest: Bytes,
+    _held: Held,
+}
+
+impl hyper::body::Body for Paced {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        let n = self.rest.len().min(PIECE);
+        // A copy: what waits in the connection must not hold all of the answer.
+        let piece = Bytes::copy_from_slice(&self.rest.split_to(n));
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self.rest.len() as u64;
+        self.body.size_hint().exact().map_or_else(SizeHint::default, |n| SizeHint::with_exact(n + rest))
+    }
 }
 
 /// A request that is no longer under way when this is dropped.

@@ -12,6 +12,8 @@ mod guard;
 mod limits;
 mod metrics;
 mod openapi;
+mod part;
+mod room;
 mod routes;
 
 pub use answers::{Answers, MOST_ANSWER, Rules as AnswerRules};
@@ -24,7 +26,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -106,17 +108,7 @@ pub fn serve(catalog: rackmath::Catalog, options: Options, ready: impl FnOnce(Ad
             let address = Address::Tcp(listener.local_addr()?);
             (door::Listening::Tcp(listener), address)
         };
-        let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let served = Arc::new(Served {
-            answers: Answers::new(catalog, options.answers),
-            log: options.log,
-            local: options.host.is_loopback() && options.socket.is_none() && !options.proxied,
-            token: options.token,
-            proxied: options.proxied,
-            base: options.base,
-            saying: options.door.saying,
-            run: format!("{:x}", begun.as_millis()),
-        });
+        let served = Arc::new(Served::new(catalog, &options));
         let (end, ending) = watch::channel(false);
         let answers = Arc::clone(&served);
         tokio::spawn(async move {

@@ -3,6 +3,7 @@
 //! A terminal may think for an hour; a server that others reach may not. Each limit names the field it holds for, so a
 //! refusal says what to change, and the interface document lists them.
 
+use crate::error::Refusal;
 use rackmath::Error;
 use rackmath::ask::Question;
 use serde_json::{Map, Value};
@@ -35,7 +36,7 @@ fn found(question: Question) -> Vec<Limit> {
 }
 
 /// Whether a request stays within its limits; else what to change.
-pub fn check(question: Question, request: &Map<String, Value>) -> Result<(), Error> {
+pub fn check(question: Question, request: &Map<String, Value>) -> Result<(), Refusal> {
     let limits = of(question);
     for (field, most, why) in limits {
         let given = request_at(request, field);
@@ -47,7 +48,8 @@ pub fn check(question: Question, request: &Map<String, Value>) -> Result<(), Err
         if size > *most {
             let field = field.trim_start_matches('/').replace('/', ".");
             let given = format!("{size}{what} is more work than this server takes");
-            return Err(Error::value(field, given, format!("at most {most} ({why}), or ask the command line")));
+            let error = Error::value(&field, given, format!("at most {most} ({why}), or ask the command line"));
+            return Err(Refusal::from(error).of(size, *most, why).fits(field, *most));
         }
     }
     let own = || request.iter().filter(|(name, _)| *name != "files");
@@ -65,7 +67,7 @@ fn request_at<'a>(request: &'a Map<String, Value>, pointer: &str) -> Option<&'a 
 }
 
 /// Checks a value and all that is in it, each by the name of its field.
-fn every(name: &str, value: &Value, check: &impl Fn(&str, &Value) -> Result<(), Error>) -> Result<(), Error> {
+fn every(name: &str, value: &Value, check: &impl Fn(&str, &Value) -> Result<(), Refusal>) -> Result<(), Refusal> {
     check(name, value)?;
     match value {
         Value::Array(items) => items.iter().try_for_each(|v| every(name, v, check)),
@@ -75,22 +77,23 @@ fn every(name: &str, value: &Value, check: &impl Fn(&str, &Value) -> Result<(), 
 }
 
 /// No endless list or text in any field.
-fn small(name: &str, value: &Value) -> Result<(), Error> {
+fn small(name: &str, value: &Value) -> Result<(), Refusal> {
     let (n, what, most) = match value {
         Value::Array(items) => (items.len(), "items", MOST_ITEMS),
         Value::String(text) => (text.len(), "characters", MOST_TEXT),
         _ => return Ok(()),
     };
     let refused = || Error::said(format!("{name} has {n} {what}")).at(name).hint(format!("expected at most {most}"));
-    if n > most { Err(refused()) } else { Ok(()) }
+    if n > most { Err(Refusal::from(refused()).of(n as f64, most as f64, what)) } else { Ok(()) }
 }
 
-fn named(value: &Value, most: u64) -> Result<(), Error> {
+fn named(value: &Value, most: u64) -> Result<(), Refusal> {
     let Value::String(text) = value else { return Ok(()) };
     let words = || text.split([',', '=']).map(str::trim);
     let machines = words().count();
     if machines > 9 {
-        return Err(Error::said(format!("{machines} machines in one name")).hint("expected at most 8"));
+        let error = Error::said(format!("{machines} machines in one name")).hint("expected at most 8");
+        return Err(Refusal::from(error).of(machines as f64, 8.0, "machines"));
     }
     let counted = |word: &str| {
         let digits = word.chars().take_while(char::is_ascii_digit).count();
@@ -99,8 +102,11 @@ fn named(value: &Value, most: u64) -> Result<(), Error> {
         chips.then(|| word[..digits].parse().unwrap_or(u64::MAX))
     };
     match words().filter_map(counted).max() {
-        Some(n) if n > most => Err(Error::said(format!("{n} chips are more work than this server takes"))
-            .hint(format!("expected at most {most} chips, or ask the command line"))),
+        Some(n) if n > most => {
+            let error = Error::said(format!("{n} chips are more work than this server takes"))
+                .hint(format!("expected at most {most} chips, or ask the command line"));
+            Err(Refusal::from(error).of(n as f64, most as f64, "chips").fits("chips", most as f64))
+        }
         _ => Ok(()),
     }
 }
@@ -110,7 +116,7 @@ mod tests {
     use super::*;
 
     fn checked(question: Question, body: &str) -> Result<(), String> {
-        check(question, &rackmath::ask::parse(body).expect("JSON")).map_err(|e| e.to_string())
+        check(question, &rackmath::ask::parse(body).expect("JSON")).map_err(|e| e.error.to_string())
     }
 
     #[test]

@@ -48,12 +48,14 @@ fn operation(question: Question, schemas: &mut Map<String, Value>) -> Value {
     let refusal = |about: &str| {
         json!({ "description": about, "content": { "application/json": { "schema": {
         "type": "object", "properties": {
-            "problem": { "type": "string" }, "field": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] } } } } } })
+            "problem": { "type": "string" }, "field": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] },
+            "limit": limit_schema() } } } } })
     };
     json!({
         "operationId": question.name(),
         "summary": question.about(),
         "description": format!("{}.{limits}", question.about()),
+        "parameters": parameters(),
         "requestBody": { "content": { "application/json": {
             "schema": { "$ref": format!("#/components/schemas/{request}") }, "example": {} } } },
         "responses": {
@@ -61,9 +63,30 @@ fn operation(question: Question, schemas: &mut Map<String, Value>) -> Value {
                 "schema": { "$ref": format!("#/components/schemas/{answer}") } } } },
             "400": refusal("Not a JSON object"),
             "422": refusal("A request that cannot be asked: what was given, what was expected, the nearest valid thing"),
-            "503": refusal("Too many requests at once"),
+            "413": refusal("A request of too many bytes"),
+            "429": refusal("Too many requests of one caller at once; Retry-After says when to ask again"),
+            "503": refusal("Too many requests at once, or no answer in time; Retry-After says when to ask again"),
         }
     })
+}
+
+/// What a refusal says for programs.
+fn limit_schema() -> Value {
+    let fits = json!({ "type": "object", "description": "The nearest smaller request: a field and the most it may be",
+        "properties": { "field": { "type": "string" }, "most": { "type": "number" } } });
+    json!({ "type": "object", "description": "What was asked, what is allowed, of what, and what would fit", "properties": {
+        "asked": { "type": "number" }, "allowed": { "type": "number" }, "of": { "type": "string" }, "fits": fits } })
+}
+
+/// What may be said beside the request: how long the caller waits, and which part of a long answer it wants.
+fn parameters() -> Value {
+    let query = |name: &str, kind: &str, about: &str| json!({ "name": name, "in": "query", "description": about, "schema": { "type": kind } });
+    json!([
+        query("of", "string", "Only rows of this list of the answer, as a JSON pointer: {of, from, all, next, rows}"),
+        query("from", "integer", "The first of these rows, from 0"),
+        query("rows", "integer", "How many of them, 1000 unless given"),
+        { "name": "prefer", "in": "header", "description": "wait=5 ends the work after five seconds", "schema": { "type": "string" } },
+    ])
 }
 
 /// Moves a schema's own definitions to the components and turns its references there.

@@ -1,14 +1,16 @@
 //! What is where.
 
-use crate::answers::{Answers, Caller};
+use crate::answers::{Answers, Caller, Said};
 use crate::assets;
 use crate::cost::Cost;
 use crate::error::Refusal;
 use crate::guard::{Asker, Log};
 use crate::limits::MOST_BYTES;
-use crate::{guard, openapi};
+use crate::part::{MOST_ROWS, Part};
+use crate::room::Room;
+use crate::{Options, guard, openapi};
 use axum::Router;
-use axum::body::to_bytes;
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Request, State};
 use axum::http::request::Parts;
@@ -25,12 +27,20 @@ use rackmath_report::reply::{self, Picture, Show};
 use rackmath_report::{Style, csv, png, scene, svg};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::time::timeout;
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::time::timeout_at;
+use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
+
+/// Bytes of requests that are arriving, waiting or being answered.
+const BODIES: usize = 24 << 20;
+
+/// Bytes of answers on their way.
+const REPLIES: usize = 32 << 20;
 
 pub struct Served {
     pub answers: Answers,
@@ -43,10 +53,31 @@ pub struct Served {
     pub proxied: bool,
     /// Longest a caller takes to say what it wants.
     pub saying: Duration,
+    /// Memory of requests that are arriving or waiting, and of answers on their way.
+    pub(crate) bodies: Arc<Room>,
+    pub(crate) replies: Arc<Room>,
     /// The path under which all of it stands, without a slash at its end.
     pub base: String,
     /// This run of the server, in the names of its requests.
     pub run: String,
+}
+
+impl Served {
+    pub fn new(catalog: rackmath::Catalog, options: &Options) -> Self {
+        let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            answers: Answers::new(catalog, options.answers),
+            log: options.log,
+            local: options.host.is_loopback() && options.socket.is_none() && !options.proxied,
+            token: options.token.clone(),
+            proxied: options.proxied,
+            base: options.base.clone(),
+            saying: options.door.saying,
+            bodies: Room::new(BODIES, BODIES / 3),
+            replies: Room::new(REPLIES, REPLIES / 3),
+            run: format!("{:x}", begun.as_millis()),
+        }
+    }
 }
 
 type Shared = State<Arc<Served>>;
@@ -71,6 +102,7 @@ pub fn router(served: Arc<Served>) -> Router {
         .fallback(file)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::disable())
+        .layer(CatchPanicLayer::custom(faulted))
         .layer(from_fn_with_state(Arc::clone(&served), guard::around))
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(1024).and(NotForContentType::IMAGES)))
         .with_state(served);
@@ -91,16 +123,26 @@ pub fn router(served: Arc<Served>) -> Router {
     Router::new().nest_service(&base, all).layer(from_fn(slash))
 }
 
-/// A body, all of it, within its limits of bytes and time.
-struct Said(String);
+/// A fault outside of the working threads, which catch their own.
+fn faulted(_: Box<dyn std::any::Any + Send>) -> Response {
+    crate::answers::fault().into_response()
+}
 
+/// A request of fewer bytes has room anyway: connections are counted.
+const SMALL: usize = 4 << 10;
+
+/// A body, all of it, within its limits of bytes and time.
 impl FromRequest<Arc<Served>> for Said {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, served: &Arc<Served>) -> Result<Self, Refusal> {
-        let most = || format!("expected at most {MOST_BYTES} bytes");
-        let large = || Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "the request cannot be read", most());
         let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+        let large = || {
+            let given = length.map_or("too many".into(), |n| n.to_string());
+            let problem = format!("the request has {given} bytes; the most is {MOST_BYTES} bytes");
+            let refusal = Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, problem, "send less, or ask the command line");
+            refusal.of(length.map_or(MOST_BYTES as f64 + 1.0, |n| n as f64), MOST_BYTES as f64, "bytes")
+        };
         if length.is_some_and(|n| n > MOST_BYTES as u64) {
             return Err(large());
         }
@@ -108,12 +150,51 @@ impl FromRequest<Arc<Served>> for Said {
             let hint = "expected plain JSON, without content-encoding";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the request is compressed", hint));
         }
+        let until = Instant::now() + served.saying;
+        let whose = request.extensions().get::<Asker>().map_or(Ipv4Addr::LOCALHOST.into(), |asker| asker.0);
+        let bytes = length.map_or(MOST_BYTES, |n| n as usize);
+        let room = if bytes > SMALL {
+            let full = || Refusal::busy("too many long requests at once", "send it again in a moment", 1);
+            Some(served.bodies.take(whose, bytes, until).await.ok_or_else(full)?)
+        } else {
+            None
+        };
         let within = format!("expected it within {:.0} s", served.saying.as_secs_f64());
         let slow = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request takes too long to arrive", within);
-        let body = timeout(served.saying, to_bytes(request.into_body(), MOST_BYTES)).await.map_err(slow)?;
+        let body = timeout_at(until.into(), to_bytes(request.into_body(), MOST_BYTES)).await.map_err(slow)?;
         let body = body.map_err(|_| large())?;
         let wrong = |_| Refusal::new(StatusCode::BAD_REQUEST, "the request is not UTF-8 text", "expected JSON");
-        String::from_utf8(body.to_vec()).map_err(wrong).map(Self)
+        let text = String::from_utf8(body.into()).map_err(wrong)?;
+        Ok(Self { text, room })
+    }
+}
+
+/// Which part of an answer is wanted: `?of=/runs/0/cells&from=0&rows=1000`.
+#[derive(Deserialize)]
+struct Rows {
+    of: Option<String>,
+    #[serde(default)]
+    from: u64,
+    #[serde(default = "usual_rows")]
+    rows: u64,
+}
+
+fn usual_rows() -> u64 {
+    1000
+}
+
+impl Rows {
+    fn part(query: Result<axum::extract::Query<Self>, QueryRejection>) -> Result<Option<Part>, Error> {
+        let hint = "expected ?of=/runs/0/cells&from=0&rows=1000";
+        let Self { of, from, rows } = query.map_err(|e| Error::said(e.body_text()).hint(hint))?.0;
+        let Some(of) = of else { return Ok(None) };
+        if of.len() > 200 {
+            return Err(Error::said(format!("of has {} characters", of.len())).at("of").hint(hint));
+        }
+        if !(1..=MOST_ROWS).contains(&rows) {
+            return Err(Error::value("rows", rows, format!("1 to {MOST_ROWS}")));
+        }
+        Ok(Some(Part { of, from, rows }))
     }
 }
 
@@ -134,7 +215,8 @@ impl FromRequestParts<Arc<Served>> for Caller {
                 return Err(Refusal::new(StatusCode::BAD_REQUEST, problem, "expected seconds, such as wait=5"));
             }
         };
-        Ok(Self { address, until: Instant::now() + patience })
+        let since = Instant::now();
+        Ok(Self { address, since, until: since + patience })
     }
 }
 
@@ -177,22 +259,30 @@ async fn enter(State(s): Shared, query: Result<axum::extract::Query<Key>, QueryR
     Ok((StatusCode::SEE_OTHER, [(header::SET_COOKIE, cookie), (header::LOCATION, to)]).into_response())
 }
 
-fn sent(body: impl Into<axum::body::Body>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], body.into()).into_response()
+/// An answer is for who asked: no store on the way keeps it.
+fn sent(body: impl Into<Body>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")], body.into()).into_response()
 }
 
 fn question(name: &str) -> Result<Question, Refusal> {
     Question::find(name).map_err(|error| Refusal::from_error(StatusCode::NOT_FOUND, error))
 }
 
-async fn ask_one(State(s): Shared, Path(name): Path<String>, caller: Caller, Said(body): Said) -> Answered {
-    Ok(sent(s.answers.ask(caller, question(&name)?, body).await?))
+async fn ask_one(
+    State(s): Shared,
+    Path(name): Path<String>,
+    query: Result<axum::extract::Query<Rows>, QueryRejection>,
+    caller: Caller,
+    said: Said,
+) -> Answered {
+    let (question, part) = (question(&name)?, Rows::part(query)?);
+    Ok(sent(s.answers.ask(caller, question, part, said).await?))
 }
 
 /// The sentences of an answer, each a value there, in words.
-async fn words(State(s): Shared, caller: Caller, Said(body): Said) -> Answered {
+async fn words(State(s): Shared, caller: Caller, said: Said) -> Answered {
     let said = s.answers.work(caller, Cost::SMALL, move |_| {
-        let remarks: Vec<Remark> = serde_json::from_str(&body).map_err(|e| {
+        let remarks: Vec<Remark> = serde_json::from_str(&said.text).map_err(|e| {
             Error::said(format!("not a list of remarks: {e}")).hint("expected them as answers have them")
         })?;
         Ok(ask::json(&remarks.iter().map(rackmath_report::words::words).collect::<Vec<_>>())?)
@@ -200,26 +290,72 @@ async fn words(State(s): Shared, caller: Caller, Said(body): Said) -> Answered {
     Ok(sent(said.await?))
 }
 
-async fn schema(Path(name): Path<String>) -> Answered {
-    Ok(sent(ask::json(&question(&name)?.schema())?))
+/// What stays the same while the server runs, made when it is first asked for.
+struct Document {
+    text: Bytes,
+    tag: String,
+}
+
+impl Document {
+    fn new(text: String) -> Self {
+        let mut hash = DefaultHasher::new();
+        text.hash(&mut hash);
+        let tag = format!("\"{:016x}\"", hash.finish());
+        Self { text: Bytes::from(text), tag }
+    }
+
+    /// Kept for the question, by what it says of it.
+    fn of(
+        question: Question,
+        made: impl Fn(Question) -> Result<String, Error>,
+        which: usize,
+    ) -> Result<&'static Self, Error> {
+        static ALL: LazyLock<Vec<[OnceLock<Document>; 2]>> =
+            LazyLock::new(|| Question::ALL.iter().map(|_| <[OnceLock<Document>; 2]>::default()).collect());
+        let at = Question::ALL.iter().position(|q| *q == question).unwrap_or_default();
+        if let Some(kept) = ALL[at][which].get() {
+            return Ok(kept);
+        }
+        let text = made(question)?;
+        Ok(ALL[at][which].get_or_init(|| Self::new(text)))
+    }
+
+    fn reply(&'static self, headers: &HeaderMap) -> Response {
+        unless_known(headers, &self.tag, "application/json", self.text.clone())
+    }
+}
+
+/// What has not changed is not sent again.
+fn unless_known(headers: &HeaderMap, tag: &'static str, mime: &'static str, bytes: Bytes) -> Response {
+    let kept = [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache")];
+    let given = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|v| v.to_str().ok());
+    // Packed on the way, a text is the same text: its tag may come back as a weak one.
+    if given.flat_map(|v| v.split(',')).any(|v| v.trim().trim_start_matches("W/") == tag) {
+        return (StatusCode::NOT_MODIFIED, kept).into_response();
+    }
+    (kept, [(header::CONTENT_TYPE, mime)], bytes).into_response()
+}
+
+async fn schema(Path(name): Path<String>, headers: HeaderMap) -> Answered {
+    Ok(Document::of(question(&name)?, |q| ask::json(&q.schema()), 0)?.reply(&headers))
 }
 
 /// What can be set, as a page shows it.
-async fn fields(Path(name): Path<String>) -> Answered {
+async fn fields(Path(name): Path<String>, headers: HeaderMap) -> Answered {
     let control = |f: &Field| {
         json!({
             "flag": f.flag, "doc": f.doc, "switch": f.unit == Unit::Switch, "list": f.list, "words": f.words, "file": f.file, "place": f.position,
             "shown": if f.default.is_null() { String::new() } else { f.show(&f.default) }, "none": f.none,
         })
     };
-    let all: Vec<Value> = question(&name)?.fields().iter().map(control).collect();
-    Ok(sent(ask::json(&all)?))
+    let all = |q: Question| ask::json(&q.fields().iter().map(control).collect::<Vec<Value>>());
+    Ok(Document::of(question(&name)?, all, 1)?.reply(&headers))
 }
 
 /// An answer to what was typed, flag by flag, as a page shows it: its words and its pictures.
-async fn typed(State(s): Shared, Path(name): Path<String>, caller: Caller, Said(body): Said) -> Answered {
+async fn typed(State(s): Shared, Path(name): Path<String>, caller: Caller, said: Said) -> Answered {
     let question = question(&name)?;
-    let words = ask::parse(&body)?;
+    let words = ask::parse(&said.text)?;
     let request = field::typed(&question.fields(), &words)?;
     let reply = s.answers.reply(caller, question, request.clone()).await?;
     let shown = s.answers.work(caller, Cost::SMALL, move |_| {
@@ -237,13 +373,19 @@ async fn typed(State(s): Shared, Path(name): Path<String>, caller: Caller, Said(
 /// Columns of an answer in words.
 const WIDTH: usize = 100;
 
-async fn list() -> Answered {
-    let all: Vec<Value> = Question::ALL.iter().map(|q| json!({ "question": q.name(), "about": q.about() })).collect();
-    Ok(sent(ask::json(&all)?))
+async fn list(headers: HeaderMap) -> Response {
+    static LIST: LazyLock<Document> = LazyLock::new(|| {
+        let one = |q: &Question| json!({ "question": q.name(), "about": q.about() });
+        let all: Vec<Value> = Question::ALL.iter().map(one).collect();
+        Document::new(ask::json(&all).unwrap_or_default())
+    });
+    LIST.reply(&headers)
 }
 
-async fn document() -> Answered {
-    Ok(sent(ask::json(&openapi::document())?))
+async fn document(headers: HeaderMap) -> Response {
+    static DOCUMENT: LazyLock<Document> =
+        LazyLock::new(|| Document::new(ask::json(&openapi::document()).unwrap_or_default()));
+    DOCUMENT.reply(&headers)
 }
 
 /// Which picture of an answer, as a JSON pointer, and as what.
@@ -256,24 +398,19 @@ struct Wanted {
 
 type Query = Result<axum::extract::Query<Wanted>, QueryRejection>;
 
-async fn export(
-    State(s): Shared,
-    Path(name): Path<String>,
-    query: Query,
-    caller: Caller,
-    Said(body): Said,
-) -> Answered {
+async fn export(State(s): Shared, Path(name): Path<String>, query: Query, caller: Caller, said: Said) -> Answered {
     let (wanted, format) = wanted(query, "expected ?figure=/time&format=svg")?;
-    let answer = s.answers.ask(caller, question(&name)?, body).await?;
+    let answer = s.answers.ask(caller, question(&name)?, None, said).await?;
     let draw = move |_| Ok(pick(&answer, &wanted.figure).map(|f| (format.draw)(&f))?);
     let drawn = s.answers.work(caller, Cost::SMALL, draw).await?;
     Ok(([(header::CONTENT_TYPE, format.mime)], drawn).into_response())
 }
 
 /// A picture that a page put together from several answers.
-async fn draw_posted(State(s): Shared, query: Query, caller: Caller, Said(body): Said) -> Answered {
+async fn draw_posted(State(s): Shared, query: Query, caller: Caller, said: Said) -> Answered {
     let (_, format) = wanted(query, "expected ?format=svg")?;
-    let drawn = s.answers.work(caller, Cost::SMALL, move |_| Ok(drawable(&body).map(|f| (format.draw)(&f))?)).await?;
+    let drawn =
+        s.answers.work(caller, Cost::SMALL, move |_| Ok(drawable(&said.text).map(|f| (format.draw)(&f))?)).await?;
     Ok(([(header::CONTENT_TYPE, format.mime)], drawn).into_response())
 }
 
@@ -326,12 +463,7 @@ async fn file(uri: Uri, headers: HeaderMap) -> Response {
         return Refusal::new(StatusCode::NOT_FOUND, "nothing is here", "the page is at /, the questions under /api")
             .into_response();
     };
-    let fresh = headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == asset.tag.as_bytes());
-    let kept = [(header::ETAG, asset.tag), (header::CACHE_CONTROL, "no-cache")];
-    if fresh {
-        return (StatusCode::NOT_MODIFIED, kept).into_response();
-    }
-    (kept, [(header::CONTENT_TYPE, asset.mime)], asset.bytes).into_response()
+    unless_known(&headers, asset.tag, asset.mime, Bytes::from_static(asset.bytes))
 }
 
 async fn wrong_method() -> Refusal {

@@ -28,15 +28,7 @@ fn start() -> SocketAddr {
 
 /// A connection from another address of the loopback.
 fn from_elsewhere(to: SocketAddr) -> Option<TcpStream> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let socket = tokio::net::TcpSocket::new_v4().ok()?;
-        socket.bind("127.0.0.2:0".parse().expect("an address")).ok()?;
-        let stream = tokio::time::timeout(Duration::from_secs(5), socket.connect(to)).await.ok()?.ok()?;
-        let stream = stream.into_std().ok()?;
-        stream.set_nonblocking(false).ok()?;
-        Some(stream)
-    })
+    common::from_elsewhere(to, 2)
 }
 
 fn honest(address: SocketAddr) {
@@ -67,6 +59,14 @@ fn heard(stream: &mut TcpStream) -> String {
         }
     }
     String::from_utf8_lossy(&all).into_owned()
+}
+
+/// The first of what comes back.
+fn heard_briefly(stream: &mut TcpStream) -> String {
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
+    let mut part = [0; 1024];
+    let n = stream.read(&mut part).unwrap_or(0);
+    String::from_utf8_lossy(&part[..n]).into_owned()
 }
 
 fn say(address: SocketAddr, bytes: &[u8]) -> String {
@@ -102,13 +102,107 @@ fn sockets_that_say_little_or_nothing_lock_nobody_out() {
 }
 
 #[test]
-fn thousands_of_sockets_come_and_go() {
+fn five_thousand_sockets_come_and_go() {
     let address = start();
-    for round in 0..10 {
+    let mut opened = 0;
+    for round in 0..25 {
         let held: Vec<_> = (0..200).filter_map(|_| from_elsewhere(address)).collect();
-        honest(address);
-        assert!(!held.is_empty(), "round {round}");
+        opened += held.len();
+        if round % 5 == 0 {
+            honest(address);
+        }
     }
+    honest(address);
+    assert!(opened > 4000, "{opened}");
+    assert!(memory_mb() < 500.0, "{} MB", memory_mb());
+}
+
+/// The body that once made a table of 37 GB, a pipeline whose answer had 166 MB, and others that ask for more than there is: each is
+/// refused at once, with what was asked, what is allowed and what would fit, or answered within bounds.
+#[test]
+fn questions_that_ask_for_everything_are_refused_in_numbers() {
+    let address = start();
+    let mut client = Client::new(address);
+    let pairs = r#"{"setting":{"model":"deepseek-v3","on":"100000xh200"},"disaggregated":true,"engines":["vllm","sglang","trtllm"],"weights":["fp8","auto"],"kvs":["fp8","auto"],"chunks":[512,1024,2048,4096],"rate_per_s":100}"#;
+    let mut limited = 0;
+    for (path, body) in [
+        ("/api/plan", pairs.to_owned()),
+        ("/api/plan", pairs.replace("100000x", "1024x")),
+        ("/api/simulate", r#"{"traffic":{"requests":1000000000000}}"#.into()),
+        ("/api/simulate", r#"{"traffic":{"requests":20000000},"each":true}"#.into()),
+        ("/api/pipeline", r#"{"schedule":"interleaved","stages":64,"micro_batches":100000,"virtual_stages":8}"#.into()),
+        ("/api/pipeline", r#"{"schedule":"interleaved","stages":64,"micro_batches":256,"virtual_stages":8}"#.into()),
+        ("/api/curve", r#"{"points":1000000000}"#.into()),
+        ("/api/deduce", r#"{"log2_points":60}"#.into()),
+        ("/api/station", r#"{"requests":100000000000}"#.into()),
+        ("/api/rl", r#"{"prompts":10000000000}"#.into()),
+        ("/api/reversible", r#"{"depth":100000,"steps":100000}"#.into()),
+    ] {
+        let reply = client.post(path, body.as_bytes());
+        let said: serde_json::Value = serde_json::from_str(reply.text()).expect("JSON");
+        assert!([422, 503].contains(&reply.status), "{path} {body}: {} {said}", reply.status);
+        assert!(said["problem"].as_str().is_some_and(|p| p.bytes().any(|b| b.is_ascii_digit())), "{said}");
+        assert!(said["hint"].as_str().is_some_and(|h| h.len() > 8), "{said}");
+        limited += usize::from(said["limit"]["asked"].as_f64() > said["limit"]["allowed"].as_f64());
+    }
+    assert!(limited >= 8, "{limited} say it in numbers a program reads");
+    honest(address);
+    assert!(memory_mb() < 500.0, "{} MB", memory_mb());
+}
+
+#[test]
+fn names_that_are_paths_lead_nowhere() {
+    let address = start();
+    let mut client = Client::new(address);
+    for path in [
+        "/../../etc/passwd",
+        "/..%2f..%2fetc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/vendor/../../Cargo.toml",
+        "//etc/passwd",
+        "/\\..\\..\\x",
+    ] {
+        let reply = client.get(path);
+        assert!([400, 404].contains(&reply.status), "{path}: {} {}", reply.status, reply.text());
+    }
+    for name in ["../../../etc/passwd", "/etc/passwd", "file:///etc/passwd", "..\\..\\x", "\u{0}"] {
+        let body = serde_json::json!({ "setting": { "model": name, "on": "h100" } }).to_string();
+        let reply = client.post("/api/step", body.as_bytes());
+        assert_eq!(reply.status, 422, "{name}: {}", reply.text());
+        assert!(!reply.text().contains("root:"), "{}", reply.text());
+    }
+    // A file that a request brings is not written anywhere, whatever its name.
+    let body = br#"{"files": {"../../x.toml": "x"}, "setting": {"model": "llama-3.1-8b", "on": "h100"}}"#;
+    let reply = client.post("/api/step", body);
+    assert!([200, 422].contains(&reply.status), "{}", reply.text());
+}
+
+/// Bodies of the largest size, many at once: they wait for room, and those that come with a pause are heard.
+#[test]
+fn many_large_bodies_at_once_take_their_turns() {
+    let address = start();
+    let body = format!("{{\"files\": {{\"x.json\": [{}0]}}}}", "0,".repeat(500_000));
+    let head = format!(
+        "POST /api/step HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    std::thread::scope(|scope| {
+        for _ in 0..40 {
+            scope.spawn(|| {
+                let Some(mut stream) = from_elsewhere(address) else { return };
+                let _ = stream.write_all(head.as_bytes());
+                let _ = stream.write_all(body.as_bytes());
+                let reply = heard_briefly(&mut stream);
+                assert!(
+                    ["", "HTTP/1.1 422", "HTTP/1.1 503", "HTTP/1.1 429", "HTTP/1.1 408"]
+                        .contains(&reply.get(..12).unwrap_or("")),
+                    "{reply}"
+                );
+            });
+        }
+        honest(address);
+    });
+    honest(address);
     assert!(memory_mb() < 500.0, "{} MB", memory_mb());
 }
 

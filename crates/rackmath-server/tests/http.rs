@@ -83,6 +83,16 @@ fn every_reply_is_guarded() {
     let tag = page.header("etag").expect("a tag").to_owned();
     let again = client.send("GET", "/", &[("if-none-match", &tag)], b"");
     assert_eq!((again.status, again.body.len()), (304, 0));
+    for path in ["/openapi.json", "/api", "/api/step/schema", "/api/step/fields"] {
+        let tag = client.get(path).header("etag").unwrap_or_else(|| panic!("{path} has a tag")).to_owned();
+        assert_eq!(
+            client.send("GET", path, &[("if-none-match", &format!("\"x\", W/{tag}"))], b"").status,
+            304,
+            "{path}"
+        );
+    }
+    let answer = client.post("/api/step", b"{}");
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
 }
 
 #[test]
@@ -107,4 +117,46 @@ fn every_question_says_what_can_be_set_and_answers_what_is_typed() {
     assert_eq!(client.post("/api/words", b"{}").status, 422);
     let curve = client.post("/api/curve/typed", b"{}");
     assert!(curve.text().contains("\"series\""), "a curve has a picture");
+}
+
+#[test]
+fn a_long_answer_comes_whole_packed_or_in_parts() {
+    let mut client = Client::new(start());
+    let body = br#"{"schedule": "1f1b", "stages": 8, "micro_batches": 64}"#;
+    let whole = client.post("/api/pipeline", body);
+    let cells = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON")["runs"][0]["cells"].clone();
+    let all = cells(whole.text());
+    let head = [("content-type", "application/json"), ("accept-encoding", "gzip")];
+    let packed = client.send("POST", "/api/pipeline", &head, body);
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    assert!(
+        packed.body.starts_with(&[0x1f, 0x8b]) && packed.body.len() * 4 < whole.body.len(),
+        "{}",
+        packed.body.len()
+    );
+    let mut rows = Vec::new();
+    let mut from = Some(0);
+    while let Some(at) = from {
+        let part = client.post(&format!("/api/pipeline?of=/runs/0/cells&from={at}&rows=300"), body);
+        let part: serde_json::Value = serde_json::from_str(part.text()).expect("JSON");
+        rows.extend(part["rows"].as_array().expect("rows").clone());
+        from = part["next"].as_u64();
+    }
+    assert_eq!(serde_json::Value::Array(rows), all);
+    for (query, says) in
+        [("of=/nothing", "/runs/0/cells"), ("of=/runs&rows=0", "1 to 100000"), ("of=/runs&from=-1", "expected ?of")]
+    {
+        let reply = client.post(&format!("/api/pipeline?{query}"), body);
+        assert!(reply.status == 422 && reply.text().contains(says), "{query}: {} {}", reply.status, reply.text());
+    }
+    // Too long to be sent whole: the refusal says which list to take in parts, and the part it names can be had.
+    let long = br#"{"schedule": "1f1b", "stages": 64, "micro_batches": 256, "virtual_stages": 1}"#;
+    let refused = client.post("/api/pipeline", long);
+    if refused.status == 422 {
+        let said: serde_json::Value = serde_json::from_str(refused.text()).expect("JSON");
+        let hint = said["hint"].as_str().expect("a hint");
+        let path = hint.split_whitespace().last().expect("a path");
+        assert!(path.starts_with("/api/pipeline?of=/runs/0/cells"), "{said}");
+        assert_eq!(client.post(path, long).status, 200);
+    }
 }

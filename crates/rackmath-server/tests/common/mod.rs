@@ -53,10 +53,13 @@ pub struct Client {
 
 impl Client {
     pub fn new(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("connects");
-        stream.set_read_timeout(Some(Duration::from_mins(4))).expect("set");
-        stream.set_nodelay(true).expect("set");
-        Self { address, stream: BufReader::new(stream) }
+        Self::over(address, TcpStream::connect(address).expect("connects")).expect("set")
+    }
+
+    fn over(address: SocketAddr, stream: TcpStream) -> std::io::Result<Self> {
+        stream.set_read_timeout(Some(Duration::from_mins(4)))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { address, stream: BufReader::new(stream) })
     }
 
     pub fn post(&mut self, path: &str, body: &[u8]) -> Reply {
@@ -68,6 +71,17 @@ impl Client {
     }
 
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        self.try_send(method, path, headers, body).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
+    }
+
+    /// The same where the server may be gone.
+    pub fn try_send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> std::io::Result<Reply> {
         let mut head = format!("{method} {path} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
         if !headers.iter().any(|(n, _)| *n == "host") {
             head.extend(["host: ", &self.address.to_string(), "\r\n"]);
@@ -80,16 +94,18 @@ impl Client {
         // A server that refuses a large body early may close before all of it is written.
         let _ = self.stream.get_mut().write_all(&bytes);
         // A connection that was quiet for long may have been closed: as every client does, ask on a new one.
-        let reply = self.read().or_else(|_| {
-            *self = Self::new(self.address);
-            let _ = self.stream.get_mut().write_all(&bytes);
-            self.read()
-        });
-        let reply = reply.unwrap_or_else(|e| panic!("{method} {path}: {e}"));
+        let reply = match self.read() {
+            Ok(reply) => reply,
+            Err(_) => {
+                *self = Self::over(self.address, TcpStream::connect(self.address)?)?;
+                let _ = self.stream.get_mut().write_all(&bytes);
+                self.read()?
+            }
+        };
         if reply.status == 413 || reply.header("connection") == Some("close") {
-            *self = Self::new(self.address);
+            *self = Self::over(self.address, TcpStream::connect(self.address)?)?;
         }
-        reply
+        Ok(reply)
     }
 
     fn read(&mut self) -> std::io::Result<Reply> {
@@ -107,6 +123,36 @@ impl Client {
         let length = headers.iter().find(|(n, _)| n == "content-length").and_then(|(_, v)| v.parse().ok()).unwrap_or(0);
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
+        if headers.iter().any(|(n, v)| n == "transfer-encoding" && v == "chunked") {
+            self.chunks(&mut body)?;
+        }
         Ok(Reply { status, headers, body })
     }
+
+    fn chunks(&mut self, body: &mut Vec<u8>) -> std::io::Result<()> {
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line)?;
+            let n = usize::from_str_radix(line.trim(), 16).map_err(std::io::Error::other)?;
+            let mut chunk = vec![0; n + 2];
+            self.stream.read_exact(&mut chunk)?;
+            if n == 0 {
+                return Ok(());
+            }
+            body.extend_from_slice(&chunk[..n]);
+        }
+    }
+}
+
+/// A connection from another address of the loopback, such as 127.0.0.2.
+pub fn from_elsewhere(to: SocketAddr, from: u8) -> Option<TcpStream> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().ok()?;
+        socket.bind(SocketAddr::from(([127, 0, 0, from], 0))).ok()?;
+        let stream = tokio::time::timeout(Duration::from_secs(5), socket.connect(to)).await.ok()?.ok()?;
+        let stream = stream.into_std().ok()?;
+        stream.set_nonblocking(false).ok()?;
+        Some(stream)
+    })
 }
