@@ -6,9 +6,12 @@
 mod apart;
 #[path = "../tests/common/mod.rs"]
 mod common;
+#[path = "../tests/common/elsewhere.rs"]
+mod elsewhere;
 
 use apart::{Server, Times};
-use common::{Client, from_elsewhere};
+use common::Client;
+use elsewhere::from_elsewhere;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -59,7 +59,7 @@ fn main() {
         let _ = finished.send(());
         let _ = watch.join();
         let Some(length) = length else {
-            ended += usize::from(wall.elapsed() > Duration::from_secs(60));
+            ended += usize::from(wall.elapsed() > Duration::from_mins(1));
             continue;
         };
         done += 1;

@@ -95,7 +95,9 @@ fn main() {
     }
     let counted = |of: &[(f64, u16)]| {
         let mut seen = std::collections::BTreeMap::<u16, usize>::new();
-        of.iter().for_each(|(_, status)| *seen.entry(*status).or_default() += 1);
+        for (_, status) in of {
+            *seen.entry(*status).or_default() += 1;
+        }
         format!("{seen:?}")
     };
     let shown = |of: &[(f64, u16)]| Times(of.iter().map(|x| x.0).collect()).shown();

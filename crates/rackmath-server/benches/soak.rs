@@ -6,9 +6,12 @@
 mod apart;
 #[path = "../tests/common/mod.rs"]
 mod common;
+#[path = "../tests/common/elsewhere.rs"]
+mod elsewhere;
 
 use apart::{Server, asks};
-use common::{Client, from_elsewhere};
+use common::Client;
+use elsewhere::from_elsewhere;
 use rackmath_units::Chance;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 //!
 //! | lane | work of an answer | threads | may wait | memory of all |
 //! |------|-------------------|---------|----------|---------------|
-//! | quick | below 40 ms | one a core | 512 | 32 MiB |
-//! | middle | below 1 s | half of the cores | 64 | 48 MiB |
-//! | heavy | up to the limit, or above 32 MiB | half of the cores | 8 | 64 MiB |
+//! | quick | below 40 ms | one a core | 512 | 20 MiB |
+//! | middle | below 1 s | half of the cores | 64 | 28 MiB |
+//! | heavy | up to the limit, or above 20 MiB | half of the cores | 8 | 146 MiB |
 //!
 //! What a question costs is reckoned from its request ([`crate::cost`]) before anybody works on it, so cheap ones never wait behind dear
 //! ones. Equal questions asked at once are worked once, as long as one of the askers is still there; work that nobody waits for ends.
@@ -19,27 +19,30 @@ use crate::part::{self, Bounded, Part, Reader};
 use crate::room::{Held, Room};
 use axum::body::Bytes;
 use axum::http::StatusCode;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use rackmath::Catalog;
 use rackmath::ask::{self, Question, Reply, Terms};
 use rackmath_units::{Cancel, Effort};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout_at;
 
 /// Bytes of kept answers.
-const KEPT: usize = 24 << 20;
+const KEPT: usize = 16 << 20;
 
 /// Most bytes of one answer.
 pub const MOST_ANSWER: usize = 8 << 20;
 
 /// What each lane may promise to hold for work under way.
-pub const WORK: [usize; 3] = [32 << 20, 48 << 20, 64 << 20];
+pub const WORK: [usize; 3] = [20 << 20, 28 << 20, 146 << 20];
 
 /// A body of more bytes is taken apart aside, few of them at once: as values it is many times as large.
 const LARGE: usize = 64 << 10;
@@ -124,8 +127,29 @@ pub struct Answers {
 
 /// A question, which part of its answer, and the name of the body.
 type Key = (Question, Option<Part>, [u64; 2]);
-type Outcome = Result<Bytes, Refusal>;
+type Outcome = Result<Answer, Refusal>;
 type Slow = Arc<Mutex<HashMap<u64, Cancel>>>;
+
+/// An answer, and the same packed, once somebody wants it so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub plain: Bytes,
+    packed: Arc<OnceLock<Bytes>>,
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(text: Vec<u8>) -> Self {
+        Self { plain: Bytes::from(text), packed: Arc::default() }
+    }
+}
+
+/// A text as gzip, quickly: answers are tables, which pack well however little one tries.
+pub fn packed(text: &[u8]) -> Bytes {
+    let mut out = GzEncoder::new(Vec::with_capacity(text.len() / 4), Compression::fast());
+    // Nothing can go wrong in memory; an empty text would be seen by every test.
+    let _ = out.write_all(text);
+    Bytes::from(out.finish().unwrap_or_default())
+}
 
 /// Work on one request; it ends when the last who waits for it leaves.
 #[derive(Debug)]
@@ -152,13 +176,13 @@ impl Drop for Wanted {
 
 #[derive(Default)]
 struct Kept {
-    answers: HashMap<Key, Bytes>,
+    answers: HashMap<Key, Answer>,
     order: VecDeque<Key>,
     bytes: usize,
 }
 
 impl Kept {
-    fn keep(&mut self, key: Key, answer: Bytes) {
+    fn keep(&mut self, key: Key, answer: Answer) {
         let bytes = size(&key, &answer);
         if bytes > KEPT / 8 || self.answers.insert(key.clone(), answer).is_some() {
             return;
@@ -173,8 +197,9 @@ impl Kept {
 }
 
 /// Bytes of an answer with its key, which stands in two places.
-fn size(key: &Key, answer: &Bytes) -> usize {
-    answer.len() + 2 * (size_of::<Key>() + key.1.as_ref().map_or(0, |part| part.of.len()))
+fn size(key: &Key, answer: &Answer) -> usize {
+    // Packed beside it, it is below half of its length.
+    answer.plain.len() * 3 / 2 + 2 * (size_of::<Key>() + key.1.as_ref().map_or(0, |part| part.of.len()))
 }
 
 /// One of a caller's requests, until it ends.
@@ -427,6 +452,18 @@ impl Answers {
         Refusal::busy(problem, hint, wait).of(cost.seconds, waited, "seconds of work")
     }
 
+    /// An answer packed, by one of the working threads if nobody has wanted it so before.
+    pub async fn packed(&self, caller: Caller, answer: Answer) -> Result<Bytes, Refusal> {
+        if let Some(packed) = answer.packed.get() {
+            return Ok(packed.clone());
+        }
+        let bytes = answer.plain.len() as f64;
+        // A core packs some 50 MB a second.
+        let cost = Cost { seconds: bytes / 50e6, bytes: 4e5 + bytes / 2.0, by: None };
+        let work = move |_| Ok(answer.packed.get_or_init(|| packed(&answer.plain)).clone());
+        self.work(caller, cost, work).await
+    }
+
     /// An answer that is not shared, as a value.
     pub async fn reply(
         &self,
@@ -465,12 +502,12 @@ fn written(question: Question, reply: &Reply, wanted: Option<&Part>) -> Outcome 
     if wanted.is_some() {
         let mut rows = Reader::new(wanted, MOST_ANSWER);
         part::write(reply, &mut rows)?;
-        return rows.answer().map(Bytes::from);
+        return rows.answer().map(|text| text.into_bytes().into());
     }
     let mut all = Bounded::new(MOST_ANSWER);
     part::write(reply, &mut all)?;
     if all.whole() {
-        return Ok(Bytes::from(all.text));
+        return Ok(all.text.into());
     }
     let mut lists = Reader::new(None, 0);
     part::write(reply, &mut lists)?;
@@ -597,7 +634,7 @@ mod tests {
         let mut kept = Kept::default();
         let key = |i: u64| (Question::Step, None, [i, 0]);
         for i in 0..1000 {
-            kept.keep(key(i), Bytes::from(vec![0; KEPT / 100]));
+            kept.keep(key(i), vec![0; KEPT / 100].into());
             assert!(kept.bytes <= KEPT);
         }
         assert_eq!(kept.answers.len(), kept.order.len());
@@ -605,7 +642,7 @@ mod tests {
         assert_eq!(sum, kept.bytes);
         assert!(kept.answers.contains_key(&key(999)));
         // One answer never drives out all the others.
-        kept.keep(key(5000), Bytes::from(vec![0; KEPT / 2]));
+        kept.keep(key(5000), vec![0; KEPT / 2].into());
         assert!(!kept.answers.contains_key(&key(5000)));
     }
 
@@ -613,7 +650,8 @@ mod tests {
     async fn parts_of_an_answer_are_rows_of_the_whole() {
         let answers = Answers::new(rackmath_catalog::embedded(), Rules::default());
         let asked = |part| answers.ask(caller(), Question::Pipeline, part, "{}".into());
-        let value = |outcome: Outcome| serde_json::from_slice::<Value>(&outcome.expect("an answer")).expect("JSON");
+        let value =
+            |outcome: Outcome| serde_json::from_slice::<Value>(&outcome.expect("an answer").plain).expect("JSON");
         let whole = value(asked(None).await);
         let cells = whole["runs"][0]["cells"].as_array().expect("cells");
         let (mut from, mut rows) = (Some(0), Vec::new());

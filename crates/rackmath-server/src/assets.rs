@@ -10,11 +10,15 @@ pub struct Asset {
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// The file of a path; a folder is its index.
-pub fn find(path: &str) -> Option<&'static Asset> {
+pub fn all() -> impl Iterator<Item = &'static Asset> {
+    ASSETS.iter()
+}
+
+/// The file of a path and its number; a folder is its index.
+pub fn find(path: &str) -> Option<(usize, &'static Asset)> {
     let path = path.trim_start_matches('/');
     let path = if path.is_empty() { "index.html" } else { path };
-    ASSETS.iter().find(|a| a.path == path)
+    all().enumerate().find(|(_, a)| a.path == path)
 }
 
 #[cfg(test)]

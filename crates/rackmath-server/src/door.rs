@@ -10,7 +10,8 @@
 //! | requests of one connection | 10,000 | then it is closed with its last answer |
 //! | no byte of an answer taken | 10 s | slow readers hold memory |
 //!
-//! A connection with a request under way is never closed to make room.
+//! A connection whose request is worked on is never closed to make room; of those that are quiet or still speaking one of the address with
+//! most connections goes first, so that whoever has few keeps them.
 
 use crate::metrics::Metrics;
 use axum::Router;
@@ -26,7 +27,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -93,10 +94,12 @@ impl Listening {
 pub struct Peer(pub IpAddr);
 
 /// One connection, as the hall knows it.
+#[derive(Debug)]
 struct Seat {
     address: IpAddr,
-    /// Requests under way.
+    /// Requests under way, and those of them that are heard to their end.
     busy: AtomicUsize,
+    heard_whole: AtomicUsize,
     served: AtomicU64,
     /// Milliseconds from the opening of the hall to the last word of a request.
     heard: AtomicU64,
@@ -119,17 +122,26 @@ impl Hall {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A seat, if there is one or a quiet guest makes room.
+    /// A seat, if there is one or another guest makes room.
     fn enter(&self, address: IpAddr) -> Option<(u64, Arc<Seat>)> {
         let mut seats = self.seats();
-        let own = seats.values().filter(|s| s.address == address).count();
+        let of = seats.values().fold(HashMap::<IpAddr, usize>::new(), |mut of, seat| {
+            *of.entry(seat.address).or_default() += 1;
+            of
+        });
+        let own = of.get(&address).copied().unwrap_or(0);
         let crowded = own >= self.rules.of_address;
         if crowded || seats.len() >= self.rules.connections {
-            let quiet = seats
-                .iter()
-                .filter(|(_, s)| s.busy.load(Ordering::Relaxed) == 0 && (!crowded || s.address == address))
-                .min_by_key(|(id, s)| (s.heard.load(Ordering::Relaxed), **id))
-                .map(|(id, _)| *id)?;
+            // Whoever has most gives way; where nobody has more than the newcomer would have, anybody who is quiet.
+            let most = of.iter().map(|(whose, n)| (*n, *whose)).max().filter(|(n, _)| *n > own + 1);
+            let whose = if crowded { Some(address) } else { most.map(|(_, whose)| whose) };
+            let place = |s: &Seat| (s.busy.load(Ordering::Relaxed) > 0, s.heard.load(Ordering::Relaxed));
+            let free = |s: &Seat| match whose {
+                Some(whose) => s.address == whose && s.heard_whole.load(Ordering::Relaxed) == 0,
+                None => s.busy.load(Ordering::Relaxed) == 0,
+            };
+            let quiet = seats.iter().filter(|(_, s)| free(s)).min_by_key(|(id, s)| (place(s), **id));
+            let quiet = quiet.map(|(id, _)| *id)?;
             if let Some(seat) = seats.remove(&quiet) {
                 seat.out.notify_one();
             }
@@ -138,6 +150,7 @@ impl Hall {
         let seat = Seat {
             address,
             busy: AtomicUsize::new(0),
+            heard_whole: AtomicUsize::new(0),
             served: AtomicU64::new(0),
             heard: AtomicU64::new(self.now()),
             out: Notify::new(),
@@ -174,20 +187,40 @@ impl Drop for Inside {
 }
 
 /// A request under way.
-struct Busy(Arc<Seat>, Arc<Hall>);
+struct Busy(Arc<Speech>, Arc<Hall>);
+
+/// What a guest says; whoever has heard all of it says so.
+#[derive(Debug)]
+pub struct Speech {
+    seat: Arc<Seat>,
+    whole: AtomicBool,
+}
+
+impl Speech {
+    /// All of the request is there.
+    pub fn is_whole(&self) {
+        if !self.whole.swap(true, Ordering::Relaxed) {
+            self.seat.heard_whole.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
 
 impl Busy {
     fn new(seat: &Arc<Seat>, hall: &Arc<Hall>) -> Self {
         seat.busy.fetch_add(1, Ordering::Relaxed);
         seat.served.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(seat), Arc::clone(hall))
+        Self(Arc::new(Speech { seat: Arc::clone(seat), whole: AtomicBool::new(false) }), Arc::clone(hall))
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.heard.store(self.1.now(), Ordering::Relaxed);
-        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        let Self(speech, hall) = self;
+        speech.seat.heard.store(hall.now(), Ordering::Relaxed);
+        speech.seat.busy.fetch_sub(1, Ordering::Relaxed);
+        if speech.whole.swap(true, Ordering::Relaxed) {
+            speech.seat.heard_whole.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -239,7 +272,8 @@ async fn converse(
         let last = seat.served.load(Ordering::Relaxed) >= hall.rules.requests;
         async move {
             let mut request = request.map(Body::new);
-            request.extensions_mut().insert(Peer(busy.0.address));
+            request.extensions_mut().insert(Peer(busy.0.seat.address));
+            request.extensions_mut().insert(Arc::clone(&busy.0));
             let mut response: Response = router.oneshot(request).await?;
             if last {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -344,13 +378,36 @@ mod tests {
         Hall { opened: Instant::now(), rules, seats: Mutex::default(), next: AtomicU64::new(0) }
     }
 
+    /// A request that is heard to its end.
+    fn heard(seat: &Arc<Seat>, hall: &Arc<Hall>) -> Busy {
+        let busy = Busy::new(seat, hall);
+        busy.0.is_whole();
+        busy
+    }
+
+    #[test]
+    fn who_has_most_gives_way_even_while_speaking() {
+        let hall = Arc::new(hall(6, 4));
+        let [a, b, c]: [IpAddr; 3] = [2, 3, 4].map(|n| IpAddr::from([127, 0, 0, n]));
+        let seats: Vec<_> = [a, a, a, a, b, b].map(|who| hall.enter(who).expect("room")).into();
+        // All of them have begun to speak, two of the many are heard to their end.
+        let speaking: Vec<Busy> = seats.iter().map(|(_, seat)| Busy::new(seat, &hall)).collect();
+        speaking[0].0.is_whole();
+        speaking[1].0.is_whole();
+        assert!(hall.enter(c).is_some() && hall.enter(c).is_some(), "two that still speak make room");
+        assert!(!hall.seats().contains_key(&seats[2].0) && !hall.seats().contains_key(&seats[3].0));
+        assert!(hall.enter(c).is_none(), "nobody has more than a third of them would be");
+        drop(speaking);
+        assert_eq!(seats[0].1.heard_whole.load(Ordering::Relaxed), 0);
+    }
+
     #[test]
     fn who_is_quiet_longest_makes_room_and_who_is_served_stays() {
         let hall = Arc::new(hall(3, 2));
         let [a, b]: [IpAddr; 2] = ["127.0.0.1", "127.0.0.2"].map(|ip| ip.parse().expect("an address"));
         let (first, seat) = hall.enter(a).expect("room");
         let (second, _) = hall.enter(a).expect("room");
-        let busy = Busy::new(&seat, &hall);
+        let busy = heard(&seat, &hall);
         // A third of the same address takes the place of the one that is not served.
         let (third, third_seat) = hall.enter(a).expect("room made");
         let ids = || {
@@ -361,10 +418,10 @@ mod tests {
         assert_eq!(ids(), [first, third]);
         assert!(second != third);
         // All of that address are served: it has to wait, another has not.
-        let more = Busy::new(&third_seat, &hall);
+        let more = heard(&third_seat, &hall);
         assert!(hall.enter(a).is_none());
         let (fourth, fourth_seat) = hall.enter(b).expect("room");
-        let last = Busy::new(&fourth_seat, &hall);
+        let last = heard(&fourth_seat, &hall);
         assert!(hall.enter(b).is_none(), "all are served");
         drop((busy, more, last));
         assert!(hall.enter(b).is_some());

@@ -93,14 +93,16 @@ const PACKER: usize = 320 << 10;
 /// Most bytes of an answer that leave its room at once.
 const PIECE: usize = 32 << 10;
 
-fn takes_packed(headers: &HeaderMap) -> bool {
+pub fn takes_packed(headers: &HeaderMap) -> bool {
     headers.get_all(header::ACCEPT_ENCODING).iter().any(|v| v.as_bytes().windows(4).any(|w| w == b"gzip"))
 }
 
 /// An answer with room for it until it is gone, piece by piece, as fast as its reader takes it.
 async fn paced(served: &Served, asker: IpAddr, packed: bool, response: Response) -> Response {
     let Some(bytes) = response.body().size_hint().exact().filter(|n| *n > 1024) else { return response };
-    let bytes = bytes as usize + if packed { PACKER } else { 0 };
+    // What is packed already is only sent.
+    let packs = packed && !response.headers().contains_key(header::CONTENT_ENCODING);
+    let bytes = bytes as usize + if packs { PACKER } else { 0 };
     let until = Instant::now() + served.saying;
     let Some(held) = served.replies.take(asker, bytes, until).await else {
         served.answers.metrics.refused("replies");

@@ -99,7 +99,10 @@ impl ServeError {
 
 /// Serves until interrupted. `ready` is told the address once connections are taken.
 pub fn serve(catalog: rackmath::Catalog, options: Options, ready: impl FnOnce(Address)) -> Result<(), ServeError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // Lanes bound what is worked on at once; few threads that are used again keep memory together.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().max_blocking_threads(2 * cores + 4).enable_all().build()?;
     let served = runtime.block_on(async {
         let (listening, address) = if let Some(path) = &options.socket {
             socket(path)?

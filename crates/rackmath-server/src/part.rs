@@ -63,7 +63,6 @@ pub struct Reader<'a> {
     taken: u64,
     /// The longest list and its rows.
     longest: (u64, String),
-    bytes: usize,
 }
 
 /// Inside quotation marks: whether it is a field's name, and whether the next sign is taken as it is.
@@ -88,18 +87,12 @@ impl<'a> Reader<'a> {
             all: None,
             taken: 0,
             longest,
-            bytes: 0,
         }
     }
 
     /// The list with most rows: how many, and where.
     pub fn longest(&self) -> (u64, &str) {
         (self.longest.0, &self.longest.1)
-    }
-
-    /// Bytes of the whole text.
-    pub fn bytes(&self) -> usize {
-        self.bytes
     }
 
     fn place(&self) -> String {
@@ -140,7 +133,6 @@ impl<'a> Reader<'a> {
     }
 
     fn read(&mut self, byte: u8) {
-        self.bytes += 1;
         if let Some(text) = &mut self.text {
             let (name, ends) = (text.name, byte == b'"' && !text.escaped);
             text.escaped = byte == b'\\' && !text.escaped;
@@ -242,7 +234,9 @@ impl<'a> Reader<'a> {
 
 impl io::Write for Reader<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        bytes.iter().for_each(|b| self.read(*b));
+        for byte in bytes {
+            self.read(*byte);
+        }
         Ok(bytes.len())
     }
 

@@ -2,12 +2,12 @@
 //!
 //! | store | default | of whom |
 //! |-------|---------|---------|
-//! | work | 32, 48 and 64 MiB | questions under way in each lane, each as much as its request lets it take ([`crate::cost`]) |
-//! | bodies | 24 MiB | requests from their first byte until they are answered |
-//! | replies | 32 MiB | answers on their way to readers, and what packs them |
+//! | work | 20, 28 and 146 MiB | questions under way in each lane, each as much as its request lets it take ([`crate::cost`]) |
+//! | bodies | 16 MiB | requests from their first byte until they are answered |
+//! | replies | 24 MiB | answers on their way to readers, and what packs them |
 //!
 //! Of bodies and replies one address holds at most a third, or one thing where a single one is larger; who finds no room waits, and is
-//! told so in the end. Kept answers (24 MiB), the catalogue and what connections buffer stand beside it, so that a process stays below 300 MB.
+//! told so in the end. Kept answers (16 MiB), the catalogue and what connections buffer stand beside it, so that a process stays below 300 MB.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,10 +1,11 @@
 //! What is where.
 
-use crate::answers::{Answers, Caller, Said};
+use crate::answers::{self, Answers, Caller, Said};
 use crate::assets;
 use crate::cost::Cost;
+use crate::door::Speech;
 use crate::error::Refusal;
-use crate::guard::{Asker, Log};
+use crate::guard::{Asker, Log, takes_packed};
 use crate::limits::MOST_BYTES;
 use crate::part::{MOST_ROWS, Part};
 use crate::room::Room;
@@ -37,10 +38,10 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
 
 /// Bytes of requests that are arriving, waiting or being answered.
-const BODIES: usize = 24 << 20;
+const BODIES: usize = 16 << 20;
 
 /// Bytes of answers on their way.
-const REPLIES: usize = 32 << 20;
+const REPLIES: usize = 24 << 20;
 
 pub struct Served {
     pub answers: Answers,
@@ -151,6 +152,7 @@ impl FromRequest<Arc<Served>> for Said {
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the request is compressed", hint));
         }
         let until = Instant::now() + served.saying;
+        let speech = request.extensions().get::<Arc<Speech>>().cloned();
         let whose = request.extensions().get::<Asker>().map_or(Ipv4Addr::LOCALHOST.into(), |asker| asker.0);
         let bytes = length.map_or(MOST_BYTES, |n| n as usize);
         let room = if bytes > SMALL {
@@ -163,6 +165,9 @@ impl FromRequest<Arc<Served>> for Said {
         let slow = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request takes too long to arrive", within);
         let body = timeout_at(until.into(), to_bytes(request.into_body(), MOST_BYTES)).await.map_err(slow)?;
         let body = body.map_err(|_| large())?;
+        if let Some(speech) = speech {
+            speech.is_whole();
+        }
         let wrong = |_| Refusal::new(StatusCode::BAD_REQUEST, "the request is not UTF-8 text", "expected JSON");
         let text = String::from_utf8(body.into()).map_err(wrong)?;
         Ok(Self { text, room })
@@ -171,7 +176,7 @@ impl FromRequest<Arc<Served>> for Said {
 
 /// Which part of an answer is wanted: `?of=/runs/0/cells&from=0&rows=1000`.
 #[derive(Deserialize)]
-struct Rows {
+struct Cut {
     of: Option<String>,
     #[serde(default)]
     from: u64,
@@ -183,7 +188,7 @@ fn usual_rows() -> u64 {
     1000
 }
 
-impl Rows {
+impl Cut {
     fn part(query: Result<axum::extract::Query<Self>, QueryRejection>) -> Result<Option<Part>, Error> {
         let hint = "expected ?of=/runs/0/cells&from=0&rows=1000";
         let Self { of, from, rows } = query.map_err(|e| Error::said(e.body_text()).hint(hint))?.0;
@@ -271,12 +276,19 @@ fn question(name: &str) -> Result<Question, Refusal> {
 async fn ask_one(
     State(s): Shared,
     Path(name): Path<String>,
-    query: Result<axum::extract::Query<Rows>, QueryRejection>,
+    query: Result<axum::extract::Query<Cut>, QueryRejection>,
+    headers: HeaderMap,
     caller: Caller,
     said: Said,
 ) -> Answered {
-    let (question, part) = (question(&name)?, Rows::part(query)?);
-    Ok(sent(s.answers.ask(caller, question, part, said).await?))
+    let (question, part) = (question(&name)?, Cut::part(query)?);
+    let answer = s.answers.ask(caller, question, part, said).await?;
+    if answer.plain.len() > SMALLEST && takes_packed(&headers) {
+        let mut response = sent(s.answers.packed(caller, answer).await?);
+        response.headers_mut().extend(PACKED.map(|(name, value)| (name, HeaderValue::from_static(value))));
+        return Ok(response);
+    }
+    Ok(sent(answer.plain))
 }
 
 /// The sentences of an answer, each a value there, in words.
@@ -293,6 +305,7 @@ async fn words(State(s): Shared, caller: Caller, said: Said) -> Answered {
 /// What stays the same while the server runs, made when it is first asked for.
 struct Document {
     text: Bytes,
+    packed: OnceLock<Bytes>,
     tag: String,
 }
 
@@ -301,7 +314,7 @@ impl Document {
         let mut hash = DefaultHasher::new();
         text.hash(&mut hash);
         let tag = format!("\"{:016x}\"", hash.finish());
-        Self { text: Bytes::from(text), tag }
+        Self { text: Bytes::from(text), packed: OnceLock::new(), tag }
     }
 
     /// Kept for the question, by what it says of it.
@@ -321,20 +334,35 @@ impl Document {
     }
 
     fn reply(&'static self, headers: &HeaderMap) -> Response {
-        unless_known(headers, &self.tag, "application/json", self.text.clone())
+        unless_known(headers, (&self.tag, "application/json"), self.text.clone(), &self.packed)
     }
 }
 
-/// What has not changed is not sent again.
-fn unless_known(headers: &HeaderMap, tag: &'static str, mime: &'static str, bytes: Bytes) -> Response {
+/// What has not changed is not sent again; what is sent packed is packed once.
+fn unless_known(
+    headers: &HeaderMap,
+    (tag, mime): (&'static str, &'static str),
+    bytes: Bytes,
+    packed: &'static OnceLock<Bytes>,
+) -> Response {
     let kept = [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache")];
     let given = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|v| v.to_str().ok());
     // Packed on the way, a text is the same text: its tag may come back as a weak one.
     if given.flat_map(|v| v.split(',')).any(|v| v.trim().trim_start_matches("W/") == tag) {
         return (StatusCode::NOT_MODIFIED, kept).into_response();
     }
+    let text = !mime.starts_with("font") && !mime.starts_with("image");
+    if text && bytes.len() > SMALLEST && takes_packed(headers) {
+        let packed = packed.get_or_init(|| answers::packed(&bytes)).clone();
+        return (kept, [(header::CONTENT_TYPE, mime)], PACKED, packed).into_response();
+    }
     (kept, [(header::CONTENT_TYPE, mime)], bytes).into_response()
 }
+
+/// What is shorter is not worth packing.
+const SMALLEST: usize = 1024;
+
+const PACKED: [(header::HeaderName, &str); 2] = [(header::CONTENT_ENCODING, "gzip"), (header::VARY, "accept-encoding")];
 
 async fn schema(Path(name): Path<String>, headers: HeaderMap) -> Answered {
     Ok(Document::of(question(&name)?, |q| ask::json(&q.schema()), 0)?.reply(&headers))
@@ -382,10 +410,20 @@ async fn list(headers: HeaderMap) -> Response {
     LIST.reply(&headers)
 }
 
-async fn document(headers: HeaderMap) -> Response {
-    static DOCUMENT: LazyLock<Document> =
-        LazyLock::new(|| Document::new(ask::json(&openapi::document()).unwrap_or_default()));
-    DOCUMENT.reply(&headers)
+/// All schemas together take a while to make: aside, so that nobody waits for it who does not want it.
+async fn document(headers: HeaderMap) -> Answered {
+    static DOCUMENT: OnceLock<Document> = OnceLock::new();
+    if DOCUMENT.get().is_none() {
+        let made = tokio::task::spawn_blocking(|| {
+            let document = Document::new(ask::json(&openapi::document()).unwrap_or_default());
+            document.packed.get_or_init(|| answers::packed(&document.text));
+            document
+        });
+        let made = made.await.map_err(|_| answers::fault())?;
+        DOCUMENT.get_or_init(|| made);
+    }
+    let document = DOCUMENT.get().ok_or_else(answers::fault)?;
+    Ok(document.reply(&headers))
 }
 
 /// Which picture of an answer, as a JSON pointer, and as what.
@@ -400,7 +438,7 @@ type Query = Result<axum::extract::Query<Wanted>, QueryRejection>;
 
 async fn export(State(s): Shared, Path(name): Path<String>, query: Query, caller: Caller, said: Said) -> Answered {
     let (wanted, format) = wanted(query, "expected ?figure=/time&format=svg")?;
-    let answer = s.answers.ask(caller, question(&name)?, None, said).await?;
+    let answer = s.answers.ask(caller, question(&name)?, None, said).await?.plain;
     let draw = move |_| Ok(pick(&answer, &wanted.figure).map(|f| (format.draw)(&f))?);
     let drawn = s.answers.work(caller, Cost::SMALL, draw).await?;
     Ok(([(header::CONTENT_TYPE, format.mime)], drawn).into_response())
@@ -459,11 +497,12 @@ fn pick(answer: &[u8], place: &str) -> Result<Figure, Error> {
 }
 
 async fn file(uri: Uri, headers: HeaderMap) -> Response {
-    let Some(asset) = assets::find(uri.path()) else {
+    static PACKED: LazyLock<Vec<OnceLock<Bytes>>> = LazyLock::new(|| assets::all().map(|_| OnceLock::new()).collect());
+    let Some((at, asset)) = assets::find(uri.path()) else {
         return Refusal::new(StatusCode::NOT_FOUND, "nothing is here", "the page is at /, the questions under /api")
             .into_response();
     };
-    unless_known(&headers, asset.tag, asset.mime, Bytes::from_static(asset.bytes))
+    unless_known(&headers, (asset.tag, asset.mime), Bytes::from_static(asset.bytes), &PACKED[at])
 }
 
 async fn wrong_method() -> Refusal {

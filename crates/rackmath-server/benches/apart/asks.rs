@@ -68,6 +68,7 @@ fn put(request: &mut Map<String, Value>, path: &str, value: Value) {
 }
 
 /// What makes a long question long, put on top of a few fields.
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn spiced(dice: &mut Chance, question: Question, request: &mut Map<String, Value>) {
     use Question as Q;
     let half = |dice: &mut Chance| dice.below(2) == 0;

@@ -94,13 +94,12 @@ impl Client {
         // A server that refuses a large body early may close before all of it is written.
         let _ = self.stream.get_mut().write_all(&bytes);
         // A connection that was quiet for long may have been closed: as every client does, ask on a new one.
-        let reply = match self.read() {
-            Ok(reply) => reply,
-            Err(_) => {
-                *self = Self::over(self.address, TcpStream::connect(self.address)?)?;
-                let _ = self.stream.get_mut().write_all(&bytes);
-                self.read()?
-            }
+        let reply = if let Ok(reply) = self.read() {
+            reply
+        } else {
+            *self = Self::over(self.address, TcpStream::connect(self.address)?)?;
+            let _ = self.stream.get_mut().write_all(&bytes);
+            self.read()?
         };
         if reply.status == 413 || reply.header("connection") == Some("close") {
             *self = Self::over(self.address, TcpStream::connect(self.address)?)?;
@@ -142,17 +141,4 @@ impl Client {
             body.extend_from_slice(&chunk[..n]);
         }
     }
-}
-
-/// A connection from another address of the loopback, such as 127.0.0.2.
-pub fn from_elsewhere(to: SocketAddr, from: u8) -> Option<TcpStream> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let socket = tokio::net::TcpSocket::new_v4().ok()?;
-        socket.bind(SocketAddr::from(([127, 0, 0, from], 0))).ok()?;
-        let stream = tokio::time::timeout(Duration::from_secs(5), socket.connect(to)).await.ok()?.ok()?;
-        let stream = stream.into_std().ok()?;
-        stream.set_nonblocking(false).ok()?;
-        Some(stream)
-    })
 }
