@@ -14,9 +14,8 @@ fn questions() -> Vec<(&'static str, Value)> {
     let setting = json!({ "model": "deepseek-v3", "on": "256xh200" });
     let plan = json!({ "setting": setting, "isl": 4000, "osl": 500, "rate_per_s": 100, "tpot_ms": 40 });
     let one = json!({ "model": "llama-3.1-70b", "on": "8xh200" });
-    let trace: String = (0..4000)
-        .map(|i| format!("{{\"timestamp\":{},\"input_length\":2000,\"output_length\":300}}\n", i * 300))
-        .collect();
+    let line = |i| format!("{{\"timestamp\":{},\"input_length\":2000,\"output_length\":300}}\n", i * 300);
+    let trace = (0..4000).map(line).collect::<Vec<String>>().concat();
     vec![
         ("plan", plan.clone()),
         (
