@@ -19,6 +19,7 @@ mod launched;
 mod moe;
 mod names;
 mod network;
+pub mod own;
 mod planner;
 mod recurrence;
 mod replays;

@@ -2,7 +2,7 @@
 
 mod cross;
 mod energy;
-mod fit;
+pub(crate) mod fit;
 pub(crate) mod inferencex;
 mod mlperf;
 mod pools;
@@ -30,7 +30,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Steps of the search for each constant when a fit is one of many.
-const FOLD_STEPS: usize = 8;
+pub(crate) const FOLD_STEPS: usize = 8;
 
 /// Every measured figure beside its prediction: of one pool, of two, and joules.
 pub fn cases(catalog: &Catalog, folder: &Path) -> Result<Rows<Case>, SpecError> {

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod failure;
+mod fit;
 mod flags;
 mod folder;
 mod gguf;
@@ -9,6 +10,7 @@ mod inputs;
 mod menu;
 mod output;
 mod plan;
+mod probe;
 mod rows;
 mod simulate;
 mod tools;
@@ -77,7 +79,8 @@ fn guessed(typed: Vec<String>, question: Option<Question>) -> Vec<String> {
 fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<u8, Error> {
     let matches = menu::command(typed, chosen, fields).get_matches_from(typed);
     let output = Output::new(&matches);
-    let catalog = inputs::catalog(matches.get_one::<std::path::PathBuf>("catalog").map(std::path::PathBuf::as_path))?;
+    let folder = |id| matches.get_one::<std::path::PathBuf>(id).map(std::path::PathBuf::as_path);
+    let catalog = fit::with(inputs::catalog(folder("catalog"))?, folder("with"))?;
     let (Some(entry), Some((_, given))) = (chosen, matches.subcommand()) else {
         return tools::headline(&catalog, &output).map(|()| 0);
     };

@@ -77,6 +77,21 @@ const TOOLS: &[Entry] = &[
         does: Does::Tool(tools::web),
     },
     Entry {
+        name: "probe",
+        about: "This machine on its roofline: memory, multiply-adds, accelerators, measured in under a minute",
+        examples: &["rackmath probe", "rackmath probe --save my.toml && rackmath estimate llama-3.1-8b --on ./my.toml"],
+        does: Does::Tool(crate::probe::run),
+    },
+    Entry {
+        name: "fit",
+        about: "Constants of your own server from your own measurements, as a small file for --with",
+        examples: &[
+            "rackmath fit my-rows.toml --save my-constants.toml",
+            "rackmath estimate llama-3.1-8b --on 1xh200 --with my-constants.toml",
+        ],
+        does: Does::Tool(crate::fit::run),
+    },
+    Entry {
         name: "completions",
         about: "Shell completions",
         examples: &["rackmath completions bash > ~/.local/share/bash-completion/completions/rackmath"],
@@ -178,7 +193,7 @@ pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg 
     option(name, value, help).value_parser(value_parser!(PathBuf))
 }
 
-fn common() -> [Arg; 5] {
+fn common() -> [Arg; 6] {
     [
         switch("json", "Print the answer as JSON (its schema: rackmath schema)").global(true),
         option("color", "WHEN", "Use colours: auto respects the terminal and NO_COLOR")
@@ -189,6 +204,8 @@ fn common() -> [Arg; 5] {
             .global(true)
             .value_parser(value_parser!(u16).range(40..)),
         path("catalog", "DIR", "Folder with your own models/, chips/, systems/ and laws/ files").global(true),
+        path("with", "FILE", "Constants of your own, as rackmath fit prints them, instead of the catalogue's")
+            .global(true),
         switch(
             "fetch",
             "Look up config.json and the index of a model that is not here on Hugging Face (HF_ENDPOINT, HF_TOKEN)",

@@ -56,6 +56,8 @@ pub fn arguments(line: Command, name: &str) -> Command {
             switch("open", "Open the page in the browser"),
             switch("quiet", "Do not log requests"),
         ]),
+        "fit" => line.args(crate::fit::arguments()),
+        "probe" => line.args(crate::probe::arguments()),
         _ => line.arg(Arg::new("shell").required(true).value_parser(value_parser!(Shell)).help("Which shell")),
     }
 }

@@ -7,7 +7,7 @@
 
 use super::thinned;
 use crate::search;
-use crate::search::{Knob, knob, turned};
+use crate::search::{Knob, knob};
 use crate::table::{Errors, fit_line, toml as lines};
 use rackmath::case::Bench;
 use rackmath_spec::engine::{Engine, Overhead, Plain, Replay};
@@ -17,14 +17,32 @@ use rackmath_units::{Seconds, float};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Beyond this distance a row says no more.
-const CUT: f64 = 0.5;
+/// What a fit heeds.
+#[derive(Clone, Copy)]
+pub struct Manner {
+    /// Beyond this distance a row says no more.
+    cut: f64,
+    /// Weight of times to the first token beside the rest.
+    first: f64,
+    /// Pull towards the first values, per squared logarithm.
+    pull: f64,
+    /// Steps of the search for each constant.
+    pub steps: usize,
+    /// Whether the rows are of one server that its owner asks about: all of them count, and every constant they tell of is asked.
+    own: bool,
+}
 
-/// Weight of times to the first token beside the rest.
-const FIRST: f64 = 0.3;
+impl Manner {
+    /// Of published rows, of many servers, some of which nothing explains.
+    const fn published(steps: usize) -> Self {
+        Self { cut: 0.5, first: 0.3, pull: 0.004, steps, own: false }
+    }
 
-/// Pull towards the first values, per squared logarithm.
-const PULL: f64 = 0.004;
+    /// Of one's own.
+    pub const fn own(steps: usize) -> Self {
+        Self { cut: 2.0, first: 1.0, pull: 0.004, steps, own: true }
+    }
+}
 
 pub const STEPS: usize = 12;
 
@@ -78,33 +96,91 @@ const PLAIN: [Knob<Plain>; 6] = [
     knob("floor", (0.0, 1e-3), |p| p.floor.get(), |p, x| p.floor = Seconds::s(x)),
 ];
 
-/// What whole deployments are asked for: what single steps told already stays.
-fn free(engine: &Engine) -> impl Iterator<Item = &'static Knob<Overhead>> + use<> {
-    // Steps were recorded on one maker's chips; an engine that is fitted for another's alone comes without the list of them.
-    let told = engine.schedule.graph_prompts == Replay::Pieces && !engine.on.is_empty();
-    let own = engine.overhead.expert_stretch.is_some();
-    let server = SERVER.iter().filter(move |k| !told || !STEPS_TELL.contains(&k.name));
-    server.chain(EXPERTS.iter().filter(move |_| own))
+/// What prompts cost where nothing is captured; asked for of one's own rows alone, since published ones are of many servers.
+const LAUNCH: [Knob<Overhead>; 2] = [
+    knob("launch", (0.0, 1e-2), |o| o.launch.get(), |o, x| o.launch = Seconds::s(x)),
+    knob("launch_expert", (0.0, 0.1), |o| o.launch_expert.get(), |o, x| o.launch_expert = Seconds::s(x)),
+];
+
+/// The time of a small kernel of a single process.
+const PLAIN_SMALL: [Knob<Overhead>; 1] =
+    [knob("small", (0.0, 1e-3), |o| o.small.get(), |o, x| o.small = Seconds::s(x))];
+
+/// The constants that a fit turns.
+#[derive(Clone)]
+pub struct Free {
+    plain: Vec<&'static Knob<Plain>>,
+    server: Vec<&'static Knob<Overhead>>,
+    /// Whether the rule is that of the host's processor.
+    processor: bool,
 }
 
-fn constants(engine: &Engine) -> Vec<f64> {
-    engine.plain.as_ref().map_or_else(
-        || free(engine).map(|k| (k.get)(&engine.overhead)).collect(),
-        |plain| PLAIN.iter().map(|k| (k.get)(plain)).chain([engine.overhead.small.get()]).collect(),
-    )
-}
+impl Free {
+    /// What whole deployments are asked for: what single steps told already stays.
+    fn of(engine: &Engine, processor: bool, own: bool) -> Self {
+        let rule = if processor { engine.processor.as_ref().or(engine.plain.as_ref()) } else { engine.plain.as_ref() };
+        if rule.is_some() {
+            return Self { plain: PLAIN.iter().collect(), server: PLAIN_SMALL.iter().collect(), processor };
+        }
+        // Steps were recorded on one maker's chips; an engine that is fitted for another's alone comes without the list of them.
+        let told = engine.schedule.graph_prompts == Replay::Pieces && !engine.on.is_empty() && !own;
+        // What experts have of their own is a pair in the file, and stays.
+        let experts = engine.overhead.expert_stretch.is_some() && !own;
+        let server = SERVER.iter().filter(move |k| !told || !STEPS_TELL.contains(&k.name));
+        let server = server.chain(EXPERTS.iter().filter(move |_| experts));
+        Self { plain: Vec::new(), server: server.chain(LAUNCH.iter().filter(|_| own)).collect(), processor }
+    }
 
-fn with(engine: &Engine, x: &[f64]) -> Engine {
-    let mut e = engine.clone();
-    if let Some(p) = &engine.plain {
-        e.plain = Some(turned(p, &PLAIN, x));
-        e.overhead.small = Seconds::s(x[6].min(1e-3));
-    } else {
-        for (knob, x) in free(engine).zip(x) {
+    fn rule(engine: &Engine, processor: bool) -> Option<&Plain> {
+        engine.processor.as_ref().filter(|_| processor).or(engine.plain.as_ref())
+    }
+
+    /// Names and values, in order.
+    pub fn constants(&self, engine: &Engine) -> Vec<(&'static str, f64)> {
+        let rule = Self::rule(engine, self.processor);
+        let plain = self.plain.iter().filter_map(|k| Some((k.name, (k.get)(rule?))));
+        plain.chain(self.server.iter().map(|k| (k.name, (k.get)(&engine.overhead)))).collect()
+    }
+
+    fn most(&self) -> impl Iterator<Item = f64> {
+        self.plain.iter().map(|k| k.high).chain(self.server.iter().map(|k| k.high))
+    }
+
+    /// Whether a constant has come to the end of what it may be.
+    pub fn at_bound(&self, name: &str, x: f64) -> bool {
+        let near = |low: f64, high: f64| x >= high * 0.999 || (low > 0.0 && x <= low * 1.001);
+        self.plain.iter().any(|k| k.name == name && near(k.low, k.high))
+            || self.server.iter().any(|k| k.name == name && near(k.low, k.high))
+    }
+
+    pub fn with(&self, engine: &Engine, x: &[f64]) -> Engine {
+        let mut e = engine.clone();
+        let (rules, servers) = x.split_at(self.plain.len());
+        let on_processor = self.processor && e.processor.is_some();
+        let rule = if on_processor { &mut e.processor } else { &mut e.plain };
+        if let Some(rule) = rule {
+            for (knob, x) in self.plain.iter().zip(rules) {
+                (knob.set)(rule, x.clamp(knob.low, knob.high));
+            }
+        }
+        for (knob, x) in self.server.iter().zip(servers) {
             (knob.set)(&mut e.overhead, x.clamp(knob.low, knob.high));
         }
+        e
     }
-    e
+
+    /// Only those of these names.
+    pub fn only(&self, kept: impl Fn(&str) -> bool) -> Self {
+        let (mut plain, mut server) = (self.plain.clone(), self.server.clone());
+        plain.retain(|k| kept(k.name));
+        server.retain(|k| kept(k.name));
+        Self { plain, server, processor: self.processor }
+    }
+}
+
+/// The constants that one's own rows are asked for, of a server or a single process.
+pub fn own(engine: &Engine, processor: bool) -> Free {
+    Free::of(engine, processor, true)
 }
 
 /// Rows that speak of an engine: drafting must be known. Two sets of vLLM 0.12 ran unlike a server: prompts found in the
@@ -121,7 +197,19 @@ pub fn family(
     rows: &[&Measurement],
     steps: usize,
 ) -> Result<(Engine, Option<Residual>), SpecError> {
-    let rows: Vec<&Measurement> = rows.iter().copied().filter(|r| usable(r)).collect();
+    let free = Free::of(engine, false, false);
+    fitted(catalog, engine, rows, &free, Manner::published(steps))
+}
+
+/// The same for some of the constants, in a manner.
+pub fn fitted(
+    catalog: &Catalog,
+    engine: &Engine,
+    rows: &[&Measurement],
+    free: &Free,
+    manner: Manner,
+) -> Result<(Engine, Option<Residual>), SpecError> {
+    let rows: Vec<&Measurement> = rows.iter().copied().filter(|r| manner.own || usable(r)).collect();
     let rows = thinned(&rows, MOST);
     let bench = RefCell::new(Bench::new(catalog.clone())?);
     let mut groups: BTreeMap<(bool, &str, &str), usize> = BTreeMap::new();
@@ -129,25 +217,28 @@ pub fn family(
     for r in &rows {
         *groups.entry((key(r), &r.setup.model, r.setup.chip())).or_default() += 1;
     }
-    let start = constants(engine);
+    let known: Vec<f64> = free.constants(engine).into_iter().map(|(_, x)| x).collect();
+    // Searched by logarithms: nothing cannot grow, so of one's own rows it begins at next to nothing.
+    let least = |(x, most): (&f64, f64)| if manner.own { x.max(most * 1e-4) } else { *x };
+    let start: Vec<f64> = known.iter().zip(free.most()).map(least).collect();
     let distance = |x: &[f64]| -> f64 {
         let mut bench = bench.borrow_mut();
-        bench.replace(with(engine, x));
+        bench.replace(free.with(engine, x));
         let (mut sum, mut weights) = (0.0, 0.0);
         for r in &rows {
             let Ok(p) = bench.predict(r) else { continue };
             let first = key(r);
-            let weight =
-                if first { FIRST } else { 1.0 } / (groups[&(first, &*r.setup.model, r.setup.chip())] as f64).sqrt();
-            sum += weight * float::ln(p / r.value).abs().min(CUT);
+            let weight = if first { manner.first } else { 1.0 }
+                / (groups[&(first, &*r.setup.model, r.setup.chip())] as f64).sqrt();
+            sum += weight * float::ln(p / r.value).abs().min(manner.cut);
             weights += weight;
         }
         let pull: f64 =
-            x.iter().zip(&start).filter(|(_, b)| **b > 0.0).map(|(a, b)| float::ln(a / b)).map(|l| l * l).sum();
-        sum / weights.max(1e-9) + PULL * pull
+            x.iter().zip(&known).filter(|(_, b)| **b > 0.0).map(|(a, b)| float::ln(a / b)).map(|l| l * l).sum();
+        sum / weights.max(1e-9) + manner.pull * pull
     };
-    let best = search::near(&start, steps, distance);
-    let engine = with(engine, &best);
+    let best = search::near(&start, manner.steps, distance);
+    let engine = free.with(engine, &best);
     let mut bench = bench.into_inner();
     bench.replace(engine.clone());
     let errors = rows.iter().filter(|r| !key(r)).filter_map(|r| Some(float::ln(bench.predict(r).ok()? / r.value)));
@@ -205,7 +296,7 @@ pub fn toml((engine, fit): &(Engine, Option<Residual>), (vendor, until): (&str, 
     format!("# {}\n{plain}{}{fit}", engine.id, lines("[overhead]", &constants))
 }
 
-fn digits(x: f64) -> String {
+pub fn digits(x: f64) -> String {
     if x == 0.0 {
         return "0".into();
     }

@@ -16,6 +16,7 @@ mod own;
 mod page;
 mod plan;
 mod price;
+mod probe;
 mod simulate;
 mod trace;
 mod train;
@@ -40,6 +41,8 @@ use crate::style::Style;
 use page::Page;
 use rackmath::ask::Reply;
 use rackmath::{Error, curve, reversible, step};
+
+pub use probe::{probe, roofline};
 
 pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error> {
     let figure = || match picture(reply, show)? {

@@ -137,6 +137,18 @@ fn source(catalog: &Catalog, bench: &mut Bench, table: &Table, effort: &Effort) 
     })
 }
 
+/// Every row of a table as a measurement; of those that cannot be one, why.
+pub fn measurements(catalog: &Catalog, table: &Table) -> (Vec<Measurement>, Vec<String>) {
+    let (mut all, mut skipped) = (table.measured.clone(), Vec::new());
+    for (i, row) in table.rows.iter().enumerate() {
+        match convert::measurement(catalog, table, row) {
+            Ok((measured, _)) => all.push(measured),
+            Err(why) => skipped.push(format!("row {}: {why}", i + 1)),
+        }
+    }
+    (all, skipped)
+}
+
 /// The numbers of a measurement; its words are filled in by the caller.
 pub fn judged(bench: &mut Bench, m: &Measurement) -> Result<RowCard, String> {
     let p = bench.compare(m).map_err(|e| e.to_string())?;
