@@ -8,10 +8,10 @@ use rackmath_spec::constants::Constants;
 use rackmath_spec::measurement::Measurement;
 use rackmath_theory::stats::median;
 
-/// Rows of one model on one machine.
-fn rows(catalog: &Catalog, table: &str, model: &str, system: &str) -> Vec<Measurement> {
+/// Rows of one engine, with one model on one machine.
+fn rows(catalog: &Catalog, table: &str, [engine, model, system]: [&str; 3]) -> Vec<Measurement> {
     let (mut all, _) = measurements(catalog, &catalog.validation(table).unwrap());
-    all.retain(|row| row.setup.model == model && row.setup.system == system);
+    all.retain(|row| row.setup.family() == engine && row.setup.model == model && row.setup.system == system);
     assert!(all.len() >= 12, "{} rows of {model} on {system}", all.len());
     all
 }
@@ -38,7 +38,7 @@ fn halves(catalog: &Catalog, rows: &[Measurement]) -> (f64, f64, Vec<own::Fit>) 
 #[test]
 fn a_server_the_catalogue_predicts_badly_is_predicted_twice_as_well() {
     let catalog = rackmath_catalog::embedded();
-    let rows = rows(&catalog, "argonne", "llama-3.1-8b", "mi300x");
+    let rows = rows(&catalog, "atom", ["atom", "gpt-oss-120b", "8xmi355x"]);
     let (before, after, fits) = halves(&catalog, &rows);
     assert!(before > 0.3 && after <= before / 2.0, "{before} {after}\n{}", own::page(&fits));
 }
@@ -46,7 +46,7 @@ fn a_server_the_catalogue_predicts_badly_is_predicted_twice_as_well() {
 #[test]
 fn a_server_it_predicts_well_is_not_predicted_worse() {
     let catalog = rackmath_catalog::embedded();
-    let rows = rows(&catalog, "argonne", "qwen2-7b", "gh200");
+    let rows = rows(&catalog, "argonne", ["vllm", "qwen2-7b", "gh200"]);
     let (before, after, fits) = halves(&catalog, &rows);
     assert!(before < 0.12 && after <= before + 1e-9, "{before} {after}\n{}", own::page(&fits));
 }
@@ -54,7 +54,7 @@ fn a_server_it_predicts_well_is_not_predicted_worse() {
 #[test]
 fn what_single_chips_cannot_tell_is_named_and_stays() {
     let catalog = rackmath_catalog::embedded();
-    let rows: Vec<Measurement> = rows(&catalog, "argonne", "qwen2-7b", "gh200").into_iter().take(6).collect();
+    let rows: Vec<Measurement> = rows(&catalog, "argonne", ["vllm", "qwen2-7b", "gh200"]).into_iter().take(6).collect();
     let fits = own::fit(&catalog, &rows).unwrap();
     let [fit] = &fits[..] else { panic!("{fits:?}") };
     assert!(fit.untold.iter().any(|name| name == "skew_us"), "{:?}", fit.untold);
@@ -65,7 +65,7 @@ fn what_single_chips_cannot_tell_is_named_and_stays() {
 #[test]
 fn too_few_rows_are_refused() {
     let catalog = rackmath_catalog::embedded();
-    let rows: Vec<Measurement> = rows(&catalog, "argonne", "qwen2-7b", "gh200").into_iter().take(2).collect();
+    let rows: Vec<Measurement> = rows(&catalog, "argonne", ["vllm", "qwen2-7b", "gh200"]).into_iter().take(2).collect();
     let error = own::fit(&catalog, &rows).unwrap_err().to_string();
     assert!(error.contains("2 rows") && error.contains("at least 3"), "{error}");
 }

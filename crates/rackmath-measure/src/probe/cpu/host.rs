@@ -6,6 +6,9 @@ use rackmath_spec::probe::{CacheLevel, Processor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// Bytes of a cache, and the threads that share each of its kind.
+type Alike = (f64, BTreeSet<Vec<usize>>);
+
 /// A logical processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Cpu {
@@ -158,7 +161,7 @@ impl Machine {
 
     /// Caches by level and kind, each counted once however many threads share it.
     fn caches(&self) -> Vec<CacheLevel> {
-        let mut found: BTreeMap<(u32, String), (f64, BTreeSet<Vec<usize>>)> = BTreeMap::new();
+        let mut found: BTreeMap<(u32, String), Alike> = BTreeMap::new();
         for cpu in &self.cpus {
             for index in 0..16 {
                 let folder = self.root.join(format!("sys/devices/system/cpu/cpu{}/cache/index{index}", cpu.id));
@@ -174,7 +177,7 @@ impl Machine {
                 entry.1.insert(sharers);
             }
         }
-        let card = |((level, kind), (bytes, sets)): ((u32, String), (f64, BTreeSet<Vec<usize>>))| CacheLevel {
+        let card = |((level, kind), (bytes, sets)): ((u32, String), Alike)| CacheLevel {
             level,
             kind,
             bytes,

@@ -219,12 +219,12 @@ impl Driver {
         let ordinal = i32::try_from(index).map_err(|_| "too many devices")?;
         // SAFETY: one number is written.
         self.checked("find the device", unsafe { (self.calls.get)(&raw mut device, ordinal) })?;
-        let mut context = null_mut();
+        let mut handle = null_mut();
         if let Making::Contexts(calls) = &self.making {
             // SAFETY: one pointer is written, which lives as long as the process.
-            self.checked("open the device", unsafe { (calls.retain)(&raw mut context, device) })?;
+            self.checked("open the device", unsafe { (calls.retain)(&raw mut handle, device) })?;
         }
-        let mut made = Context { driver: self, device, context, stream: null_mut(), events: [null_mut(); 2] };
+        let mut made = Context { driver: self, device, handle, stream: null_mut(), events: [null_mut(); 2] };
         made.current()?;
         // 1: this stream waits for no other.
         // SAFETY: one pointer is written by each call.
@@ -241,7 +241,7 @@ impl Driver {
 pub struct Context<'a> {
     pub driver: &'a Driver,
     pub device: i32,
-    context: Handle,
+    handle: Handle,
     pub stream: Handle,
     events: [Handle; 2],
 }
@@ -302,7 +302,7 @@ impl Context<'_> {
         // SAFETY: the device was opened before.
         let status = unsafe {
             match &self.driver.making {
-                Making::Contexts(calls) => (calls.current)(self.context),
+                Making::Contexts(calls) => (calls.current)(self.handle),
                 Making::Numbers(calls) => (calls.current)(self.device),
             }
         };
@@ -364,7 +364,7 @@ impl Context<'_> {
     pub fn to_peer(&self, to: (&Buffer<'_>, &Context<'_>), from: &Buffer<'_>, bytes: usize) -> Result<(), String> {
         let bytes = bytes.min(to.0.bytes).min(from.bytes);
         let name = |c: &Context<'_>| match self.driver.making {
-            Making::Contexts(_) => c.context as usize,
+            Making::Contexts(_) => c.handle as usize,
             Making::Numbers(_) => c.device as usize,
         };
         // SAFETY: both buffers are at least as long; callers wait before they let go of them.
@@ -383,7 +383,7 @@ impl Context<'_> {
         // SAFETY: both devices are open. Being told twice is an answer that changes nothing.
         unsafe {
             match &self.driver.making {
-                Making::Contexts(calls) => (calls.enable)(other.context, 0),
+                Making::Contexts(calls) => (calls.enable)(other.handle, 0),
                 Making::Numbers(calls) => (calls.enable)(other.device, 0),
             };
         }

@@ -1,6 +1,8 @@
 //! Libraries that only record what they are called with: the probe's own code runs against them as against real ones.
 
 #![allow(unsafe_code)]
+// A list of every function, some with many arguments, that hand out made-up addresses.
+#![allow(clippy::too_many_lines, clippy::too_many_arguments, clippy::type_complexity, clippy::manual_dangling_ptr)]
 
 use super::driver::Handle;
 use super::library::{Finder, Library};
@@ -41,19 +43,23 @@ impl Finder for Fake {
     }
 }
 
+/// A function under a name.
+macro_rules! function {
+    ($wanted:ident, $name:literal, ($($a:ident: $t:ty),*), $body:expr) => {
+        if $wanted == $name {
+            extern "C" fn function($($a: $t),*) -> i32 {
+                let run: fn(&'static str, $($t),*) -> i32 = $body;
+                run($name, $($a),*)
+            }
+            return Some(function as *const c_void);
+        }
+    };
+}
+
 /// Functions of one kind under the names of both makers.
 macro_rules! functions {
-    ($wanted:ident: $($($name:literal)|+ => fn($($a:ident: $t:ty),*) $body:expr;)*) => {
-        $($({
-            extern "C" fn function($($a: $t),*) -> i32 {
-                const NAME: &str = $name;
-                #[allow(clippy::redundant_closure_call)]
-                (|name: &'static str| -> i32 { let run: fn(&'static str, $($t),*) -> i32 = $body; run(name, $($a),*) })(NAME)
-            }
-            if $wanted == $name {
-                return Some(function as *const c_void);
-            }
-        })+)*
+    ($wanted:ident: $($($name:literal)|+ => fn $arguments:tt $body:expr;)*) => {
+        $($(function!($wanted, $name, $arguments, $body);)+)*
     };
 }
 
@@ -65,7 +71,7 @@ fn write<T>(to: *mut T, value: T) {
 fn text(to: *mut c_char, words: &str) {
     for (i, byte) in words.bytes().chain([0]).enumerate() {
         // SAFETY: buffers here are at least 95 bytes and words shorter.
-        unsafe { to.add(i).write(byte as c_char) }
+        unsafe { to.cast::<u8>().add(i).write(byte) }
     }
 }
 
@@ -126,7 +132,7 @@ impl Library for Fake {
             "cuGraphInstantiateWithFlags" | "hipGraphInstantiateWithFlags" => fn(e: *mut H, g: H, _f: u64) |n, e, g, _| { assert_eq!(g, 40 as H); write(e, 48 as H); called(n, "") };
             "cuGraphLaunch" | "hipGraphLaunch" => fn(e: H, _s: H) |n, e, _| { assert_eq!(e, 48 as H); called(n, "") };
             "cuDeviceCanAccessPeer" | "hipDeviceCanAccessPeer" => fn(v: *mut i32, a: i32, b: i32) |n, v, a, b| { write(v, 1); called(n, format_args!(" {a} {b}")) };
-            "cuMemcpyPeerAsync" | "hipMemcpyPeerAsync" => fn(to: u64, _c: usize, from: u64, _d: usize, b: usize, _s: H) |n, to, _, from, b, _| { within(n, from, b); within(n, to, b) };
+            "cuMemcpyPeerAsync" | "hipMemcpyPeerAsync" => fn(to: u64, _c: usize, from: u64, _d: usize, b: usize, _s: H) |n, to, _, from, _, b, _| { within(n, from, b); within(n, to, b) };
             "cuGetErrorString" | "hipDrvGetErrorString" => fn(_s: i32, t: *mut *const c_char) |_, _, t| { write(t, c"in its own words".as_ptr()); 0 };
             "cuDevicePrimaryCtxRetain" => fn(c: *mut H, d: i32) |n, c, d| { write(c, (100 + d as usize) as H); called(n, "") };
             "cuCtxSetCurrent" => fn(c: H) |n, c| called(n, format_args!(" {}", c as usize));
