@@ -24,7 +24,7 @@ const MORE: f64 = 1.25;
 /// From this correlation of what two constants move on, the rows do not tell them apart.
 const ALIKE: f64 = 0.98;
 
-/// Rows that are left out one by one; of more, a tenth at a time.
+/// Runs that are left out one by one; of more, a tenth at a time.
 const ONE_BY_ONE: usize = 10;
 
 /// Fewer rows than this say nothing that chance could not.
@@ -139,14 +139,24 @@ fn one(
     let before = before(&known).ok_or_else(|| SpecError::said("no row can be predicted"))?;
     let (fitted, _) = fit::fitted(catalog, engine, &known, &free, Manner::own(fit::STEPS))?;
     let within = errors(catalog, &fitted, &known)?;
-    let at_a_time = if known.len() <= ONE_BY_ONE { 1 } else { known.len().div_ceil(ONE_BY_ONE) };
+    // Figures of one run go together: its time to the first token would tell of its time per token.
+    let mut runs: Vec<String> = Vec::new();
+    let mut run = |row: &Measurement| {
+        let name = format!("{:?} {:?}", row.setup, row.load);
+        runs.iter().position(|known| *known == name).unwrap_or_else(|| {
+            runs.push(name);
+            runs.len() - 1
+        })
+    };
+    let of_run: Vec<usize> = known.iter().map(|row| run(row)).collect();
+    let folds = runs.len().clamp(1, ONE_BY_ONE);
+    let at_a_time = known.len().div_ceil(folds);
     let places: Vec<usize> = (0..known.len()).collect();
     let refs: Vec<&usize> = places.iter().collect();
-    let folds = known.len().div_ceil(at_a_time);
     let left = left_out(
         &refs,
         // Dealt out, not in runs: rows beside each other are of one setup as a rule.
-        |at| *at % folds,
+        |at| of_run[*at] % folds,
         |kept| {
             let rows: Vec<&Measurement> = kept.iter().map(|at| known[**at]).collect();
             let (engine, _) = fit::fitted(catalog, engine, &rows, &free, Manner::own(super::serving::FOLD_STEPS))?;

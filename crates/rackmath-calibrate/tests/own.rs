@@ -24,7 +24,19 @@ fn error(catalog: &Catalog, rows: &[Measurement]) -> f64 {
 
 /// Before and after on the half that the fit never saw, through the file that a person would use.
 fn halves(catalog: &Catalog, rows: &[Measurement]) -> (f64, f64, Vec<own::Fit>) {
-    let half = |odd: usize| rows.iter().skip(odd).step_by(2).cloned().collect::<Vec<Measurement>>();
+    // Every other load: figures of one run go together.
+    let mut loads: Vec<String> = Vec::new();
+    let mut place = |row: &Measurement| {
+        let load = format!("{:?}", row.load);
+        loads.iter().position(|known| *known == load).unwrap_or_else(|| {
+            loads.push(load);
+            loads.len() - 1
+        })
+    };
+    let places: Vec<usize> = rows.iter().map(&mut place).collect();
+    let half = |odd: usize| -> Vec<Measurement> {
+        rows.iter().zip(&places).filter(|(_, place)| *place % 2 == odd).map(|(row, _)| row.clone()).collect()
+    };
     let (fitted, checked) = (half(0), half(1));
     let fits = own::fit(catalog, &fitted).unwrap();
     let mut with = catalog.clone();

@@ -205,16 +205,17 @@ pub fn roofline(probe: &Probe) -> Option<Figure> {
         }
     };
     let most = peaks.iter().map(|(_, rate)| *rate).reduce(f64::max)?;
-    // From a sixteenth of a FLOP per byte to well beyond the last corner.
-    let (low, high) = (0.0625, (most / read * 8.0).max(64.0));
+    let points: Vec<(f64, f64)> =
+        products.iter().map(|p| (2.0 * (p.m * p.n) as f64 * p.k as f64 / p.bytes, p.rate)).collect();
+    // From a sixteenth of a FLOP per byte to beyond the last corner and the last product.
+    let high = points.iter().fold((most / read * 8.0).max(64.0), |high, (x, _)| high.max(*x));
+    let low = 0.0625;
     let mut series: Vec<Series> = Vec::new();
     for (i, (math, peak)) in peaks.iter().enumerate() {
         let corner = peak / read;
         let points = vec![(low, low * read), (corner, *peak), (high, *peak)];
         series.push(Series { name: math.clone().into(), role: Role::Choice(i as u8), points });
     }
-    let points: Vec<(f64, f64)> =
-        products.iter().map(|p| (2.0 * (p.m * p.n) as f64 * p.k as f64 / p.bytes, p.rate)).collect();
     if !points.is_empty() {
         series.push(Series { name: "products".into(), role: Role::Points, points });
     }
