@@ -81,9 +81,12 @@ fn filed(name: &str) -> (String, f64) {
     }
 }
 
+/// An engine, another maker where its constants are apart there, and whether it runs on the host's processor.
+type Whose = (String, Option<String>, bool);
+
 /// A fit for each engine the rows speak of.
 pub fn fit(catalog: &Catalog, rows: &[Measurement]) -> Result<Vec<Fit>, SpecError> {
-    let mut groups: BTreeMap<(String, Option<String>, bool), (Engine, Vec<&Measurement>)> = BTreeMap::new();
+    let mut groups: BTreeMap<Whose, (Engine, Vec<&Measurement>)> = BTreeMap::new();
     for row in rows {
         let (engine, _) = catalog.engine(&row.setup.engine)?;
         let chip = catalog.system(&row.setup.system)?.chip.clone();

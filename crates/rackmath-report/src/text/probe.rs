@@ -193,16 +193,13 @@ fn state(out: &mut Page, when: &str, s: &State) {
 /// The roof by reading and by each arithmetic, and what products reached under it.
 pub fn roofline(probe: &Probe) -> Option<Figure> {
     let device = probe.devices.iter().find(|d| d.read_rate().is_some() && !d.products.is_empty());
-    let (name, read, peaks, products): (&str, f64, Vec<(String, f64)>, Vec<&Product>) = match device {
-        Some(d) => {
-            let peaks = d.peaks().into_iter().map(|(math, p)| (math, p.rate)).collect();
-            (&d.name, d.read_rate()?.rate.median, peaks, d.products.iter().collect())
-        }
-        None => {
-            let p = &probe.processor;
-            let peaks = ["fp32", "bf16", "int8"].iter().filter_map(|m| Some(((*m).to_owned(), p.peak(m)?.rate.median)));
-            (&p.name, p.read_rate()?.rate.median, peaks.collect(), p.matmul.iter().collect())
-        }
+    let (name, read, peaks, products): (&str, f64, Vec<(String, f64)>, Vec<&Product>) = if let Some(d) = device {
+        let peaks = d.peaks().into_iter().map(|(math, p)| (math, p.rate)).collect();
+        (&d.name, d.read_rate()?.rate.median, peaks, d.products.iter().collect())
+    } else {
+        let p = &probe.processor;
+        let peaks = ["fp32", "bf16", "int8"].iter().filter_map(|m| Some(((*m).to_owned(), p.peak(m)?.rate.median)));
+        (&p.name, p.read_rate()?.rate.median, peaks.collect(), p.matmul.iter().collect())
     };
     let most = peaks.iter().map(|(_, rate)| *rate).reduce(f64::max)?;
     let points: Vec<(f64, f64)> =
