@@ -56,7 +56,8 @@ pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<(), 
 fn measured(catalog: &Catalog, path: &Path) -> Result<(Vec<Measurement>, Vec<String>), Error> {
     let name = path.display().to_string();
     if !path.exists() && catalog.holds(Kind::Validation, &name) {
-        return Ok(measurements(catalog, &catalog.validation(&name)?));
+        let table = catalog.validation(&name)?;
+        return Ok(measurements(catalog, &table));
     }
     let text = inputs::read(path)?;
     let id = path.file_stem().map_or_else(|| "own".to_owned(), |stem| format!("own-{}", stem.to_string_lossy()));
