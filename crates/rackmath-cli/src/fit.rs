@@ -7,9 +7,9 @@ use clap::{Arg, ArgMatches, value_parser};
 use rackmath::validate::measurements;
 use rackmath::{Catalog, Error};
 use rackmath_calibrate::own;
+use rackmath_spec::Kind;
 use rackmath_spec::constants::Constants;
 use rackmath_spec::measurement::Measurement;
-use rackmath_spec::{Kind, SpecError};
 use std::path::{Path, PathBuf};
 
 pub fn arguments() -> [Arg; 2] {
@@ -73,7 +73,7 @@ pub fn with(mut catalog: Catalog, file: Option<&Path>) -> Result<Catalog, Error>
     let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
     let constants = Constants::read(&name, &inputs::read(path)?)?;
     if constants.engine.is_empty() {
-        return Err(SpecError::file(&name, "no engine").hint("expected what rackmath fit prints").into());
+        return Err(Error::file(&name, "no engine").hint("expected what rackmath fit prints"));
     }
     constants.lay_over(&name, &mut catalog, inputs::today())?;
     Ok(catalog)

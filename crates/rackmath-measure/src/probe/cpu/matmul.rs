@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn blocks_fit_every_tile() {
         for (mr, nr) in [(12, 32), (6, 16), (4, 8)] {
-            assert!(MC % mr == 0 && 768 % nr == 0 && 1536 % nr == 0 && 768 % MC == 0 && 1536 % MC == 0);
+            assert_eq!([MC % mr, 768 % nr, 1536 % nr, 768 % MC, 1536 % MC], [0; 5]);
         }
     }
 }
