@@ -13,6 +13,7 @@ mod plan;
 mod probe;
 mod rows;
 mod simulate;
+mod still;
 mod tools;
 
 use inputs::Inputs;

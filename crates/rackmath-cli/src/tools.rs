@@ -3,6 +3,7 @@
 use crate::inputs;
 use crate::menu::{self, option, path, switch};
 use crate::output::{Output, print};
+use crate::still;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 use rackmath::ask::{self, Question, Reply};
@@ -54,6 +55,8 @@ pub fn arguments(line: Command, name: &str) -> Command {
                 .default_value("lines")
                 .value_parser(["lines", "json", "none"]),
             switch("open", "Open the page in the browser"),
+            path("static", "DIR", "Write the whole page into a folder that any file host serves, with the engine in it, and end"),
+            path("wasm", "FILE", "With --static: the engine for browsers; the one beside this program unless given"),
             switch("quiet", "Do not log requests"),
         ]),
         "fit" => line.args(crate::fit::arguments()),
@@ -102,6 +105,12 @@ pub fn ask(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error
 }
 
 pub fn web(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error> {
+    if let Some(folder) = given.get_one::<PathBuf>("static") {
+        return still::write(folder, given.get_one::<PathBuf>("wasm").map(PathBuf::as_path));
+    }
+    if given.contains_id("wasm") && given.get_one::<PathBuf>("wasm").is_some() {
+        return Err(Error::said("--wasm without --static").hint("rackmath web --static DIR --wasm FILE"));
+    }
     let usual = Options::default();
     let text = |name: &str| given.get_one::<String>(name).cloned();
     let patience = text("patience").unwrap_or_default();

@@ -8,6 +8,7 @@
 pub mod chrome;
 pub mod csv;
 mod font;
+pub mod page;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod picture;

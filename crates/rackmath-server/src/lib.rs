@@ -15,6 +15,7 @@ mod openapi;
 mod part;
 mod room;
 mod routes;
+pub mod still;
 
 pub use answers::{Answers, MOST_ANSWER, Rules as AnswerRules};
 pub use door::Rules as DoorRules;

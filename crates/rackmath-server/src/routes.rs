@@ -21,13 +21,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use rackmath::Error;
 use rackmath::ask::{self, Question};
-use rackmath::field::{self, Field, Unit};
-use rackmath::figure::{Figure, Scale};
-use rackmath::remark::Remark;
-use rackmath_report::reply::{self, Picture, Show};
-use rackmath_report::{Style, csv, png, scene, svg};
+use rackmath::field;
+use rackmath_report::page;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -293,12 +289,7 @@ async fn ask_one(
 
 /// The sentences of an answer, each a value there, in words.
 async fn words(State(s): Shared, caller: Caller, said: Said) -> Answered {
-    let said = s.answers.work(caller, Cost::SMALL, move |_| {
-        let remarks: Vec<Remark> = serde_json::from_str(&said.text).map_err(|e| {
-            Error::said(format!("not a list of remarks: {e}")).hint("expected them as answers have them")
-        })?;
-        Ok(ask::json(&remarks.iter().map(rackmath_report::words::words).collect::<Vec<_>>())?)
-    });
+    let said = s.answers.work(caller, Cost::SMALL, move |_| Ok(page::spoken(&said.text)?));
     Ok(sent(said.await?))
 }
 
@@ -370,43 +361,20 @@ async fn schema(Path(name): Path<String>, headers: HeaderMap) -> Answered {
 
 /// What can be set, as a page shows it.
 async fn fields(Path(name): Path<String>, headers: HeaderMap) -> Answered {
-    let control = |f: &Field| {
-        json!({
-            "flag": f.flag, "doc": f.doc, "switch": f.unit == Unit::Switch, "list": f.list, "words": f.words, "file": f.file, "place": f.position,
-            "shown": if f.default.is_null() { String::new() } else { f.show(&f.default) }, "none": f.none,
-        })
-    };
-    let all = |q: Question| ask::json(&q.fields().iter().map(control).collect::<Vec<Value>>());
-    Ok(Document::of(question(&name)?, all, 1)?.reply(&headers))
+    Ok(Document::of(question(&name)?, page::fields, 1)?.reply(&headers))
 }
 
 /// An answer to what was typed, flag by flag, as a page shows it: its words and its pictures.
 async fn typed(State(s): Shared, Path(name): Path<String>, caller: Caller, said: Said) -> Answered {
     let question = question(&name)?;
-    let words = ask::parse(&said.text)?;
-    let request = field::typed(&question.fields(), &words)?;
+    let request = field::typed(&question.fields(), &ask::parse(&said.text)?)?;
     let reply = s.answers.reply(caller, question, request.clone()).await?;
-    let shown = s.answers.work(caller, Cost::SMALL, move |_| {
-        let show = |figure| Show { figure, ..Show::default() };
-        let drawn: Vec<_> =
-            reply::pictures(question).iter().map(|name| reply::picture(&reply, show(Some(name)))).collect();
-        let figures = drawn.iter().filter_map(|p| if let Ok(Picture::Figure(f)) = p { Some(*f) } else { None });
-        let style = Style { color: false, width: WIDTH };
-        let words = reply::page(&reply, show(None), style)?;
-        Ok(ask::json(&json!({ "request": request, "text": words, "figures": figures.collect::<Vec<_>>() }))?)
-    });
+    let shown = s.answers.work(caller, Cost::SMALL, move |_| Ok(page::shown(question, &request, &reply)?));
     Ok(sent(shown.await?))
 }
 
-/// Columns of an answer in words.
-const WIDTH: usize = 100;
-
 async fn list(headers: HeaderMap) -> Response {
-    static LIST: LazyLock<Document> = LazyLock::new(|| {
-        let one = |q: &Question| json!({ "question": q.name(), "about": q.about() });
-        let all: Vec<Value> = Question::ALL.iter().map(one).collect();
-        Document::new(ask::json(&all).unwrap_or_default())
-    });
+    static LIST: LazyLock<Document> = LazyLock::new(|| Document::new(page::list().unwrap_or_default()));
     LIST.reply(&headers)
 }
 
@@ -439,7 +407,7 @@ type Query = Result<axum::extract::Query<Wanted>, QueryRejection>;
 async fn export(State(s): Shared, Path(name): Path<String>, query: Query, caller: Caller, said: Said) -> Answered {
     let (wanted, format) = wanted(query, "expected ?figure=/time&format=svg")?;
     let answer = s.answers.ask(caller, question(&name)?, None, said).await?.plain;
-    let draw = move |_| Ok(pick(&answer, &wanted.figure).map(|f| (format.draw)(&f))?);
+    let draw = move |_| Ok(page::picked(&answer, &wanted.figure).map(|f| (format.draw)(&f))?);
     let drawn = s.answers.work(caller, Cost::SMALL, draw).await?;
     Ok(([(header::CONTENT_TYPE, format.mime)], drawn).into_response())
 }
@@ -448,52 +416,14 @@ async fn export(State(s): Shared, Path(name): Path<String>, query: Query, caller
 async fn draw_posted(State(s): Shared, query: Query, caller: Caller, said: Said) -> Answered {
     let (_, format) = wanted(query, "expected ?format=svg")?;
     let drawn =
-        s.answers.work(caller, Cost::SMALL, move |_| Ok(drawable(&said.text).map(|f| (format.draw)(&f))?)).await?;
+        s.answers.work(caller, Cost::SMALL, move |_| Ok(page::drawable(&said.text).map(|f| (format.draw)(&f))?)).await?;
     Ok(([(header::CONTENT_TYPE, format.mime)], drawn).into_response())
 }
 
-fn wanted(query: Query, hint: &str) -> Result<(Wanted, &'static Format), Error> {
+fn wanted(query: Query, hint: &str) -> Result<(Wanted, &'static page::Format), Error> {
     let wanted = query.map_err(|e| Error::said(e.body_text()).hint(hint))?.0;
-    let known = FORMATS.iter().find(|f| f.name == wanted.format);
-    let format = known.ok_or_else(|| Error::value("format", format!("{:?}", wanted.format), "svg, png or csv"))?;
+    let format = page::format(&wanted.format)?;
     Ok((wanted, format))
-}
-
-/// A figure that can be drawn: numbers that are numbers, and positive ones on a logarithmic axis.
-fn drawable(body: &str) -> Result<Figure, Error> {
-    let mut figure: Figure = serde_json::from_str(body)
-        .map_err(|e| Error::said(format!("not a figure: {e}")).hint("expected one as answers have it"))?;
-    let (x, y) = (figure.x.scale == Scale::Log, figure.y.scale == Scale::Log);
-    let shown = |p: (f64, f64)| p.0.is_finite() && p.1.is_finite() && (!x || p.0 > 0.0) && (!y || p.1 > 0.0);
-    for series in &mut figure.series {
-        series.points.retain(|p| shown(*p));
-    }
-    figure.series.retain(|s| !s.points.is_empty());
-    figure.marks.retain(|m| shown((m.x, m.y)));
-    if figure.series.is_empty() || figure.series.len() > 64 || figure.marks.len() > 64 {
-        return Err(Error::said("a figure of no or of more than 64 lines or marks").hint("expected 1 to 64"));
-    }
-    Ok(figure)
-}
-
-struct Format {
-    name: &'static str,
-    mime: &'static str,
-    draw: fn(&Figure) -> Vec<u8>,
-}
-
-const FORMATS: [Format; 3] = [
-    Format { name: "svg", mime: "image/svg+xml", draw: |f| svg::paint(&scene(f)).into_bytes() },
-    Format { name: "png", mime: "image/png", draw: |f| png::paint(&scene(f)) },
-    Format { name: "csv", mime: "text/csv; charset=utf-8", draw: |f| csv::figure(f).into_bytes() },
-];
-
-fn pick(answer: &[u8], place: &str) -> Result<Figure, Error> {
-    let answer: Value = serde_json::from_slice(answer).map_err(|e| Error::said(e.to_string()))?;
-    let found = answer.pointer(place).cloned().unwrap_or_default();
-    serde_json::from_value(found).map_err(|_| {
-        Error::value("figure", format!("{place:?}"), "the place of a picture in the answer, such as /time")
-    })
 }
 
 async fn file(uri: Uri, headers: HeaderMap) -> Response {

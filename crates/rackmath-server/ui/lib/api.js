@@ -1,4 +1,6 @@
-// Questions to the server. The page computes nothing itself.
+// Questions to the engine. The page computes nothing itself.
+
+import { send, silence } from "./transport.js";
 
 /** What the library says when it refuses. */
 export class Refused extends Error {
@@ -16,10 +18,10 @@ let weight = 0;
 async function post(path, body, signal) {
   let response;
   try {
-    response = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body, signal });
+    response = await send(path, body, signal);
   } catch (problem) {
     if (problem.name === "AbortError") throw problem;
-    throw new Refused("The server does not answer.", "Is `rackmath web` still running?");
+    throw new Refused(...silence);
   }
   if (!response.ok) {
     const said = await response.json().catch(() => ({ problem: `status ${response.status}` }));
@@ -95,9 +97,12 @@ export async function drawn(figure, format) {
   return (await post(`draw?format=${format}`, JSON.stringify({ marks: [], ...figure, series }))).blob();
 }
 
+/** An answer as it is, as a file. */
+export const plain = async (question, request) => (await post(`api/${question}`, JSON.stringify(request))).blob();
+
 /** What the server lists: a JSON document that does not depend on a request. */
 export async function fetched(path) {
-  const response = await fetch(path).catch(() => { throw new Refused("The server does not answer.", "Is `rackmath web` still running?"); });
+  const response = await send(path).catch(() => { throw new Refused(...silence); });
   if (!response.ok) throw new Refused(`${path}: status ${response.status}`);
   return response.json();
 }

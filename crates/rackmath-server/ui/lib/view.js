@@ -9,7 +9,7 @@
 
 import { Chart } from "./chart.js";
 import { download, el } from "./dom.js";
-import { drawn, exported } from "./api.js";
+import { drawn, exported, plain } from "./api.js";
 
 export class View {
   constructor(root) {
@@ -220,8 +220,7 @@ async function save(key, { source, figure }, format) {
   }
   const [question, request, pointer] = source;
   if (format === "json") {
-    const response = await fetch(`api/${question}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(request) });
-    download(`${question}.json`, await response.blob());
+    download(`${question}.json`, await plain(question, request));
   } else {
     download(`${question}-${key}.${format}`, await exported(question, request, pointer, format));
   }

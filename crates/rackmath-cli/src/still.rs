@@ -1,0 +1,60 @@
+//! `rackmath web --static DIR`: the blackboard as a folder of files, with the engine for browsers and the catalogue beside it.
+
+use crate::failure::at;
+use crate::output::{print, save};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rackmath::Error;
+use rackmath_server::still;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Writes every file; the engine is the one given, or the one beside this program.
+pub fn write(folder: &Path, engine: Option<&Path>) -> Result<(), Error> {
+    let (path, engine) = found(engine)?;
+    if !engine.starts_with(b"\0asm") {
+        return Err(Error::said(format!("{}: not a WebAssembly file", path.display())).hint(HOW));
+    }
+    let mut size = 0;
+    let mut put = |name: &str, bytes: &[u8]| {
+        size += bytes.len();
+        let path = folder.join(name);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).map_err(|e| at(parent, e))?;
+        save(&path, bytes)
+    };
+    for (name, bytes) in still::page() {
+        put(name, &bytes)?;
+    }
+    put("engine/rackmath.wasm.bin", &packed(&engine)?)?;
+    put("engine/catalogue.json.bin", &packed(rackmath_catalog::bundle().as_bytes())?)?;
+    print(&format!(
+        "the blackboard is in {0}: {1:.1} MB, of which browsers fetch what they show\nserve it with any file host, such as: python3 -m http.server -d {0}\n",
+        folder.display(),
+        size as f64 / 1e6
+    ))
+}
+
+const HOW: &str = "crates/rackmath-wasm/build makes target/wasm/rackmath.wasm, and releases have it beside the binary; name it with --wasm FILE";
+
+fn found(given: Option<&Path>) -> Result<(PathBuf, Vec<u8>), Error> {
+    let program = std::env::current_exe().unwrap_or_default();
+    let beside = program.with_file_name("rackmath.wasm");
+    // A program that cargo built stands in target/release, the engine in target/wasm.
+    let built = program.ancestors().nth(2).map(|target| target.join("wasm/rackmath.wasm")).unwrap_or_default();
+    let places = given.map_or_else(|| vec![beside, built], |path| vec![path.to_owned()]);
+    for path in &places {
+        match std::fs::read(path) {
+            Ok(bytes) => return Ok((path.clone(), bytes)),
+            Err(e) if given.is_some() => return Err(Error::said(format!("{}: {e}", path.display())).hint(HOW)),
+            Err(_) => {}
+        }
+    }
+    Err(Error::said("no engine for browsers is beside this program").hint(HOW))
+}
+
+fn packed(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::best());
+    let done = out.write_all(bytes).and_then(|()| out.finish());
+    done.map_err(|e| Error::said(e.to_string()))
+}

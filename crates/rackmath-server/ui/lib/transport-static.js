@@ -1,0 +1,72 @@
+// How a question reaches who answers it where there is no server: a worker of this page computes the answers.
+//
+// One question at a time. Who aborts a question that is being worked on ends the worker; the next gets a new one, from the compiled engine kept here.
+
+const place = (name) => new URL(`../engine/${name}`, import.meta.url);
+
+/** A file that is kept packed, so that any host sends few bytes. */
+async function unpacked(name) {
+  const response = await fetch(place(name));
+  if (!response.ok) throw new Error(`${name}: status ${response.status}`);
+  return new Response(response.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+}
+
+let parts;
+const loaded = () => (parts ??= Promise.all([unpacked("rackmath.wasm.bin").then((bytes) => WebAssembly.compile(bytes)), unpacked("catalogue.json.bin")]));
+
+let worker;
+let current; // the question being worked on
+const waiting = [];
+
+function next() {
+  if (current || !waiting.length) return;
+  current = waiting.shift();
+  const mine = current;
+  loaded().then(([module, catalogue]) => {
+    if (current !== mine) return;
+    if (!worker) {
+      worker = new Worker(new URL("engine.js", import.meta.url));
+      worker.onmessage = ({ data }) => done(data);
+      worker.onerror = (event) => done({ failed: event.message || "the engine stopped" });
+      worker.postMessage({ module, catalogue });
+    }
+    worker.postMessage({ path: mine.path, body: mine.body });
+  }).catch((problem) => { if (current === mine) done({ failed: String(problem.message ?? problem) }); });
+}
+
+function done({ status, mime, bytes, failed }) {
+  const { resolve } = current;
+  current = undefined;
+  if (failed) {
+    worker?.terminate();
+    worker = undefined;
+    const said = JSON.stringify({ problem: "The engine of this page stopped.", hint: failed });
+    resolve(new Response(said, { status: 500, headers: { "content-type": "application/json" } }));
+  } else resolve(new Response(bytes, { status, headers: { "content-type": mime } }));
+  next();
+}
+
+/** The response to a path; with a body it is a question. */
+export function send(path, body, signal) {
+  return new Promise((resolve, reject) => {
+    const asked = { path, body: body ?? "", resolve };
+    const abort = () => {
+      reject(new DOMException("aborted", "AbortError"));
+      const at = waiting.indexOf(asked);
+      if (at >= 0) waiting.splice(at, 1);
+      else if (current === asked) {
+        worker?.terminate();
+        worker = undefined;
+        current = undefined;
+        next();
+      }
+    };
+    if (signal?.aborted) return abort();
+    signal?.addEventListener("abort", abort, { once: true });
+    waiting.push(asked);
+    next();
+  });
+}
+
+/** Why nothing answers. */
+export const silence = ["The engine of this page cannot be loaded.", "Are the files of the folder engine/ beside the page?"];
