@@ -54,7 +54,7 @@ mod tests {
         assert!(text("lib/transport.js").contains("new Worker"));
         assert!(files.iter().all(|(path, bytes)| *path != "docs.html" && !bytes.is_empty()));
         // Nothing but the transport and the document asks over HTTP.
-        for (path, bytes) in files.iter().filter(|(p, _)| p.ends_with(".js") && !p.starts_with("vendor/")) {
+        for (path, bytes) in files.iter().filter(|(p, _)| p.starts_with("lib/") || p.starts_with("pages/")) {
             let asks = String::from_utf8_lossy(bytes).contains("fetch(");
             assert!(!asks || *path == "lib/transport.js", "{path} asks a server");
         }
