@@ -1,6 +1,9 @@
 //! A real Chromium, driven over its own protocol.
+#![allow(dead_code)] // each test file uses its part
 
 use data_encoding::BASE64;
+use rackmath::Catalog;
+use rackmath::ask::Question;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -182,6 +185,98 @@ impl Browser {
         assert!(bytes.len() > 5_000, "{name} is empty");
         std::fs::write(folder.join(format!("{name}.png")), bytes).expect("writable");
     }
+}
+
+/// Hands: keys, a finger, a mouse.
+impl Browser {
+    /// The key of a name, pressed and let go where the focus is.
+    pub fn press(&mut self, key: &str) {
+        let code = match key {
+            "Tab" => 9,
+            "Enter" => 13,
+            "End" => 35,
+            "Home" => 36,
+            "ArrowLeft" => 37,
+            "ArrowRight" => 39,
+            other => panic!("no code for {other}"),
+        };
+        let text = if key == "Enter" { "\r" } else { "" };
+        for kind in ["keyDown", "keyUp"] {
+            self.call(
+                "Input.dispatchKeyEvent",
+                json!({ "type": kind, "key": key, "code": key, "text": text, "windowsVirtualKeyCode": code }),
+            );
+        }
+    }
+
+    /// Where the middle of an element is, scrolled into view.
+    pub fn middle(&mut self, of: &str) -> (f64, f64) {
+        let found = self.eval(&format!(
+            "(() => {{ const e = {of}; e.scrollIntoView({{ block: 'center' }}); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }})()"
+        ));
+        (found[0].as_f64().expect("a place"), found[1].as_f64().expect("a place"))
+    }
+
+    /// A finger put down, moved in steps and lifted.
+    pub fn touch(&mut self, from: (f64, f64), to: (f64, f64)) {
+        let point = |(x, y): (f64, f64)| json!([{ "x": x, "y": y }]);
+        self.call("Input.dispatchTouchEvent", json!({ "type": "touchStart", "touchPoints": point(from) }));
+        for i in 1..=8 {
+            let part = f64::from(i) / 8.0;
+            let at = (from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part);
+            if from != to {
+                self.call("Input.dispatchTouchEvent", json!({ "type": "touchMove", "touchPoints": point(at) }));
+            }
+        }
+        self.call("Input.dispatchTouchEvent", json!({ "type": "touchEnd", "touchPoints": [] }));
+    }
+
+    /// A mouse button pressed, moved in steps and let go.
+    pub fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
+        let mut mouse = |kind: &str, (x, y): (f64, f64)| {
+            let params = json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": 1, "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", params);
+        };
+        mouse("mousePressed", from);
+        for i in 1..=8 {
+            let part = f64::from(i) / 8.0;
+            mouse("mouseMoved", (from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part));
+        }
+        mouse("mouseReleased", to);
+    }
+}
+
+/// What a chart draws is what the library answers, point by point.
+pub fn charts_are_the_library(browser: &mut Browser, catalog: &Catalog, page: &str) -> usize {
+    let charts = browser.eval(
+        "Object.entries(rackmath.charts).map(([key, c]) => ({ key, source: c.options.source ?? null, data: c.plot.data.map((l) => [...l]) }))",
+    );
+    let charts = charts.as_array().expect("charts").clone();
+    for chart in &charts {
+        let data = chart["data"].as_array().expect("data");
+        let drawn = data.len() > 1 && !data[0].as_array().expect("abscissae").is_empty();
+        assert!(drawn, "{page}: {} is empty", chart["key"]);
+        let Some(source) = chart["source"].as_array() else { continue };
+        let (question, pointer) = (source[0].as_str().expect("a question"), source[2].as_str().expect("a place"));
+        let answer = Question::find(question).and_then(|q| q.ask(catalog, &source[1].to_string())).expect("answered");
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        let series = answer.pointer(pointer).expect("the figure")["series"].as_array().expect("series").clone();
+        assert_eq!(series.len() + 1, data.len(), "{page} {}", chart["key"]);
+        let xs = data[0].as_array().expect("abscissae");
+        for (line, drawn) in series.iter().zip(&data[1..]) {
+            for point in line["points"].as_array().expect("points") {
+                let mut all = xs.iter().zip(drawn.as_array().expect("ordinates"));
+                // Of two points over one abscissa the second is drawn a hair beside it.
+                let near = |x: f64, of: f64| (x - of).abs() <= 1e-11 * of.abs();
+                let found = all.any(|(x, y)| {
+                    y.as_f64() == point[1].as_f64()
+                        && x.as_f64().zip(point[0].as_f64()).is_some_and(|(x, of)| near(x, of))
+                });
+                assert!(found, "{page} {}: {} has {point}, which is not drawn", chart["key"], line["name"]);
+            }
+        }
+    }
+    charts.len()
 }
 
 impl Drop for Browser {

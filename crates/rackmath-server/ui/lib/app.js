@@ -14,7 +14,7 @@ const status = document.getElementById("status");
 const REST_MS = 100;
 
 // What tests and the curious may look at.
-const board = { page: null, values: {}, answers: {}, charts: {}, drawn: 0, error: null, settled: false };
+const board = { page: null, values: {}, asked: {}, answers: {}, charts: {}, drawn: 0, error: null, settled: false };
 window.rackmath = board;
 
 let page = null;
@@ -146,12 +146,19 @@ async function round() {
 }
 
 function draw(now, answers, values, asks, pending = false) {
-  Object.assign(board, { answers, error: null });
+  Object.assign(board, { asked: Object.fromEntries(asks), answers, error: null });
   view.begin();
   now.render(view, answers, values, { requests: Object.fromEntries(asks.map(([name, a]) => [name, a])), change });
   if (now.command || asks.length) view.command(now.command?.(values) ?? "", now.asked?.(answers, values) ?? asks.filter(([name, a]) => name !== "lecture" && !list(a)).map(([, a]) => a));
   view.end(pending);
+  if (sought && !pending) {
+    const part = main.querySelector(`[data-part="${CSS.escape(sought)}"]`);
+    sought = null;
+    part?.scrollIntoView({ block: "center" });
+  }
 }
+// A figure that a link names, until it is shown.
+let sought = null;
 
 function done() {
   board.charts = view.charts;
@@ -164,8 +171,13 @@ async function open() {
   const { page: id, values } = read();
   const entry = PAGES.find((p) => p.id === id);
   const found = entry ?? PAGES[0];
-  for (const link of document.querySelectorAll("#nav a")) link.toggleAttribute("aria-current", link.dataset.page === found.id);
-  for (const link of document.querySelectorAll("#nav a[aria-current]")) link.setAttribute("aria-current", "page");
+  const bench = !found.learn;
+  nav(bench);
+  for (const link of document.querySelectorAll("#nav a")) {
+    const here = link.dataset.page === found.id;
+    if (here || (bench && link.dataset.way === "bench")) link.setAttribute("aria-current", here ? "page" : "true");
+    else link.removeAttribute("aria-current");
+  }
   const module = await import(`../pages/${found.id}.js`);
   // A page may make its controls from what is set.
   const list = typeof module.page.controls === "function" ? await module.page.controls(values) : module.page.controls ?? [];
@@ -175,24 +187,38 @@ async function open() {
     page = module.page;
     slowest = Promise.resolve();
     board.page = page.id;
-    document.title = `${page.title} · rackmath`;
-    const title = el("div", { class: "lead" }, el("h1", {}, page.title), el("p", {}, page.lead));
+    document.title = `${page.name?.(values) ?? page.title} · rackmath`;
+    // A page that tells its own story has its own headings.
+    const title = page.lead ? el("div", { class: "lead" }, el("h1", {}, page.title), el("p", {}, page.lead)) : "";
     const content = el("div", { class: "content" });
     shown = list;
-    panel = shown.length ? controls(shown, () => board.values, change) : null;
+    // Numbers in the text are settings too, without a panel.
+    const beside = shown.filter((c) => c.kind !== "knob");
+    panel = beside.length ? controls(beside, () => board.values, change) : null;
     const side = panel ? el("form", { class: "panel", "aria-label": "Settings", onsubmit: (e) => e.preventDefault() }, panel.nodes) : null;
     main.replaceChildren(title, el("div", { class: panel ? "columns" : "single" }, side, content));
     view = new View(content);
   }
-  board.values = { ...defaults(), ...values };
+  const { figure, ...others } = values;
+  sought = figure ?? null;
+  board.values = { ...defaults(), ...others };
   panel?.set(board.values);
   if (!entry && id) status.textContent = `There is no page "${id}".`;
   await update();
 }
 
-document.getElementById("nav").replaceChildren(
-  el("ul", {}, PAGES.map((p) => el("li", {}, el("a", { href: `#/${p.id}`, "data-page": p.id, title: p.about }, p.name)))),
-);
+/** The ways in, and on the workbench its pages. */
+function nav(bench) {
+  const box = document.getElementById("nav");
+  if (box.dataset.bench === String(bench)) return;
+  box.dataset.bench = String(bench);
+  const link = (p, text, more) => el("li", {}, el("a", { href: `#/${p.id}`, title: p.about, ...more }, text));
+  const first = PAGES.find((p) => !p.learn);
+  box.replaceChildren(
+    el("ul", { class: "ways" }, PAGES.filter((p) => p.learn).map((p) => link(p, p.name, { "data-page": p.id })), link({ ...first, about: "Every chapter and tool with all its settings" }, "Workbench", { "data-way": "bench" })),
+    ...(bench ? [el("ul", { class: "bench", "aria-label": "Workbench" }, PAGES.filter((p) => !p.learn).map((p) => link(p, p.name, { "data-page": p.id })))] : []),
+  );
+}
 document.getElementById("undo").addEventListener("click", () => history.back());
 document.getElementById("redo").addEventListener("click", () => history.forward());
 document.getElementById("link").addEventListener("click", (event) => {

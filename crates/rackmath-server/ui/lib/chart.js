@@ -69,7 +69,7 @@ function rounds(min, max) {
 // Which of them have room for a label across: all, the ones, twos and fives, or the powers of ten, every one or every few.
 function across(u, splits) {
   const lead = (v) => Number(v.toExponential(0)[0]);
-  const roomy = (list) => list.length > 1 && list.every((v, i) => i === 0 || u.valToPos(v, "x") - u.valToPos(list[i - 1], "x") >= 54);
+  const roomy = (list) => list.length > 1 && list.every((v, i) => i === 0 || u.valToPos(v, "x") - u.valToPos(list[i - 1], "x") >= (v >= 1e6 ? 70 : 54));
   const powers = splits.filter((v) => lead(v) === 1);
   const thinned = (list) => [2, 3, 4, 5, 6].map((n) => list.filter((v, i) => i % n === 0));
   const shown = [splits, splits.filter((v) => [1, 2, 5].includes(lead(v))), powers, ...thinned(powers), ...thinned(splits)].find(roomy) ?? splits.slice(0, 1);

@@ -19,7 +19,8 @@ import { pack } from "./state.js";
 
 const STEPS = 1000;
 
-const toValue = (c, step) => {
+/** The value of a place 0 to 1000 along a control, and back. */
+export const toValue = (c, step) => {
   const part = step / STEPS;
   const raw = c.scale === "log" ? c.min * (c.max / c.min) ** part : c.min + (c.max - c.min) * part;
   if (part === 0) return c.min;
@@ -33,7 +34,7 @@ const toValue = (c, step) => {
   return whole ? Math.round(raw) : Number(raw.toPrecision(3));
 };
 
-const toStep = (c, value) => {
+export const toStep = (c, value) => {
   const inside = Math.min(Math.max(value, c.min), c.max);
   const part = c.scale === "log" ? Math.log(inside / c.min) / Math.log(c.max / c.min) : (inside - c.min) / (c.max - c.min);
   return Math.round(part * STEPS);

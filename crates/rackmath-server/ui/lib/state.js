@@ -7,7 +7,7 @@
 /** Page and settings of an address. */
 export function read() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  return { page: path || "latency", values: Object.fromEntries(new URLSearchParams(query)) };
+  return { page: path || "lecture", values: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 /** The address of page and settings; what equals its default is left out. */

@@ -40,6 +40,7 @@ export class View {
       part.box.remove();
       this.parts.delete(key);
     }
+    if (this.watch && !pending) this.reserve();
     // Nodes are moved only where the order differs, so that focus and scroll stay.
     this.order.forEach((key, i) => {
       const { box } = this.parts.get(key);
@@ -84,6 +85,61 @@ export class View {
     );
   }
 
+  /** A sentence: texts, `{ out }` for a number that was answered, `{ node }` for a knob. Only what differs is written, so that a knob stays under the hand. */
+  prose(key, parts) {
+    const part = this.part(key, () => ({ box: el("p", { class: "prose" }), shape: "" }));
+    const shape = parts.map((p) => (typeof p === "string" ? "t" : p.node ? "k" : p.href ? "a" : "o")).join("");
+    if (shape !== part.shape) {
+      part.shape = shape;
+      part.nodes = parts.map((p) => {
+        if (typeof p === "string") return document.createTextNode(p);
+        if (p.href) return el("a", { href: p.href }, p.text);
+        return p.node ?? el("b", { class: "out" }, p.out);
+      });
+      part.box.replaceChildren(...part.nodes);
+      this.wide = null;
+      this.watch ??= new ResizeObserver(() => this.reserve());
+      this.watch.observe(this.root);
+      return;
+    }
+    parts.forEach((p, i) => {
+      const text = typeof p === "string" ? p : p.out;
+      if (text !== undefined && part.nodes[i].textContent !== text) part.nodes[i].textContent = text;
+    });
+  }
+
+  /** Sentences keep room for longer numbers, so that nothing under them moves while one is dragged. */
+  reserve() {
+    if (this.wide === this.root.clientWidth) return;
+    this.wide = this.root.clientWidth;
+    const boxes = [...this.parts.values()].filter((p) => p.nodes).map((p) => p.box);
+    for (const box of boxes) { box.style.minHeight = ""; box.classList.add("widest"); }
+    const heights = boxes.map((box) => box.offsetHeight);
+    boxes.forEach((box, i) => { box.classList.remove("widest"); box.style.minHeight = `${heights[i]}px`; });
+  }
+
+  /** An equation that opens into its values: the same with numbers in it, and each letter with its meaning and its number. */
+  opening(key, { tex, values, letters, note }) {
+    const part = this.part(key, () => {
+      const made = { tex: el("span", { class: "tex" }), live: el("div", { class: "tex live", tabindex: "0", role: "group", "aria-label": "The same with its values" }), letters: el("dl", { class: "letters" }), note: el("p", { class: "note" }) };
+      made.box = el("details", { class: "opening" }, el("summary", {}, made.tex, el("span", { class: "opens" }, "values")), made.live, made.letters, made.note);
+      return made;
+    });
+    set(part.tex, tex);
+    set(part.live, values);
+    const rows = JSON.stringify(letters ?? []);
+    if (part.rows !== rows) {
+      part.rows = rows;
+      part.letters.replaceChildren(...(letters ?? []).map(([letter, meaning, value]) => {
+        const dt = el("dt", {});
+        set(dt, letter, false);
+        return el("div", {}, dt, el("dd", {}, el("b", {}, value), ` ${meaning}`));
+      }));
+    }
+    part.note.textContent = note ?? "";
+    part.note.hidden = !note;
+  }
+
   /** An equation, the same with the values in it, and what the letters mean. */
   equation(key, { tex, values, note, title }) {
     const part = this.part(key, () => {
@@ -92,13 +148,6 @@ export class View {
       box.append(made.title, made.tex, made.values, made.note);
       return made;
     });
-    const set = (node, text) => {
-      node.hidden = !text;
-      if (text && node.dataset.tex !== text) {
-        katex.render(text, node, { displayMode: true, throwOnError: false, strict: "ignore", output: "htmlAndMathml" });
-        node.dataset.tex = text;
-      }
-    };
     part.title.textContent = title ?? "";
     part.title.hidden = !title;
     set(part.tex, tex);
@@ -114,9 +163,9 @@ export class View {
       const made = { title: el("figcaption"), sub: el("span", { class: "sub" }), inner: el("div", { class: "chart-box" }), tools: el("div", { class: "tools" }) };
       made.box = el("figure", { class: "chart" }, made.title, made.inner, made.tools);
       made.chart = new Chart(made.inner);
-      for (const format of ["SVG", "PNG", "CSV", "JSON"]) {
-        made.tools.append(el("button", { type: "button", class: "quiet", "aria-label": `Save ${key} as ${format}`, onclick: () => save(key, made, format.toLowerCase()) }, format));
-      }
+      const row = (verb, formats, act) => el("span", { class: "tool-row" }, el("span", { class: "sub" }, verb), formats.map((format) =>
+        el("button", { type: "button", class: "quiet", "aria-label": `${verb} ${key} as ${format}`, onclick: (event) => act(key, made, format.toLowerCase(), event.currentTarget) }, format)));
+      made.tools.append(row("Copy", ["SVG", "PNG", "CSV", "Link"], copy), row("Save", ["SVG", "PNG", "CSV", "JSON"], save));
       return made;
     });
     part.title.replaceChildren(el("strong", {}, options.title ?? figure.title), " ", el("span", { class: "sub" }, options.subtitle ?? figure.subtitle));
@@ -206,24 +255,60 @@ export class View {
   }
 
   clear() {
+    this.watch?.disconnect();
     this.begin();
     this.end();
   }
 }
 
-async function save(key, { source, figure }, format) {
-  if (!source) {
-    // A figure the page put together is drawn by the same hand as the others.
-    const give = format === "json" ? new Blob([JSON.stringify(figure, null, 2)], { type: "application/json" }) : await drawn(figure, format);
-    download(`${key}.${format}`, give);
-    return;
-  }
+/** Sets an equation, unless it stands there already. */
+function set(node, text, display = true) {
+  node.hidden = !text;
+  if (!text || node.dataset.tex === text) return;
+  katex.render(text, node, { displayMode: display, throwOnError: false, strict: "ignore", output: "htmlAndMathml" });
+  node.dataset.tex = text;
+}
+
+// The file of a figure: the server draws it, so that it is the same as from the command line.
+async function file({ source, figure }, format) {
+  if (!source) return format === "json" ? new Blob([JSON.stringify(figure, null, 2)], { type: "application/json" }) : drawn(figure, format);
   const [question, request, pointer] = source;
-  if (format === "json") {
-    download(`${question}.json`, await plain(question, request));
-  } else {
-    download(`${question}-${key}.${format}`, await exported(question, request, pointer, format));
+  return format === "json" ? plain(question, request) : exported(question, request, pointer, format);
+}
+
+const say = (text) => { document.getElementById("status").textContent = text; };
+
+async function save(key, made, format) {
+  const question = made.source?.[0];
+  const name = !question ? key : format === "json" ? question : `${question}-${key}`;
+  download(`${name}.${format}`, await file(made, format));
+}
+
+// Where a page may not write to the clipboard, it hands the file over instead.
+async function copy(key, made, format) {
+  const what = format === "link" ? "The link to this figure" : `The figure as ${format.toUpperCase()}`;
+  try {
+    if (format === "link") {
+      await navigator.clipboard.writeText(linked(key));
+    } else if (format === "png") {
+      await navigator.clipboard.write([new ClipboardItem({ "image/png": file(made, "png").then((blob) => new Blob([blob], { type: "image/png" })) })]);
+    } else {
+      await navigator.clipboard.writeText(await (await file(made, format)).text());
+    }
+    say(`${what} is in the clipboard.`);
+  } catch {
+    if (format === "link") { say(linked(key)); return; }
+    await save(key, made, format);
+    say("The clipboard is closed to this page; the figure was saved as a file.");
   }
+}
+
+/** The address of this view that opens at a figure. */
+function linked(key) {
+  const [path, query = ""] = location.hash.split("?");
+  const values = new URLSearchParams(query);
+  values.set("figure", key);
+  return `${location.href.split("#")[0]}${path || "#/lecture"}?${values}`;
 }
 
 /** Rows as a CSV text. */

@@ -137,7 +137,7 @@ function kept(name, from, make) {
 
 // Charts. The points are the answers' own; beside them stand the lines they are read against.
 
-function balanceFigure(step, bare, sweep, context) {
+export function balanceFigure(step, bare, sweep, context) {
   const rows = sweep.filter((a) => a.context);
   const line = (name, role, of) => ({ name, role, points: rows.filter((a) => of(a) !== null && of(a) > 0).map((a) => [a.context, Math.round(of(a))]) });
   const series = [line("balance batch B*", "envelope", (a) => a.balance_batch), line("most that fit in memory", { choice: 1 }, (a) => a.memory.batch_max)];

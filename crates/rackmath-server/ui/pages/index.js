@@ -1,5 +1,7 @@
-// The pages in reading order.
+// The pages in reading order: the ways to learn first, then the workbench.
 export const PAGES = [
+  { id: "lecture", learn: true, name: "Lecture", about: "From one equation to prices, in twelve steps" },
+  { id: "practice", learn: true, name: "Practice", about: "Cards that come again when they are due, and problems with worked answers" },
   { id: "latency", name: "Latency", about: "Latency and cost against batch; fast and slow mode; trains" },
   { id: "balance", name: "Balance", about: "Balance batch, sparsity and quality; every machine's ridge, balanced context and drain time" },
   { id: "racks", name: "Racks", about: "Experts on a rack: placement, traffic and memory; one rack against two; scale-up domains" },
@@ -11,6 +13,5 @@ export const PAGES = [
   { id: "simulate", name: "Simulate", about: "Serving request by request: percentiles, the queue played back, the slowest requests and why" },
   { id: "plan", name: "Plan", about: "What to deploy for a workload and its targets; two machines compared" },
   { id: "validation", name: "Validation", about: "Predicted against measured, for every published table" },
-  { id: "practice", name: "Practice", about: "Flashcards and generated problems with worked answers" },
   { id: "ask", name: "Ask", about: "Every question with all its settings, typed as in a terminal" },
 ];

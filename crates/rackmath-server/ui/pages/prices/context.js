@@ -76,7 +76,7 @@ export const context = {
 };
 
 /** The cost figure with the prices of a sheet drawn as stairs. */
-function stepped(figure, sheet, tier) {
+export function stepped(figure, sheet, tier) {
   const stairs = (low, high) => (tier ? [[FROM, low], [tier.threshold, low], [tier.threshold, high], [TO, high]] : [[FROM, low], [TO, low]]);
   return {
     ...figure,

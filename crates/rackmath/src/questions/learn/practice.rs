@@ -18,6 +18,9 @@ pub const TOLERANCE: f64 = 0.02;
 pub struct Request {
     /// Which topic; all when empty.
     pub topic: Option<Topic>,
+    /// Only problems and cards of this claim of the lecture, such as D9.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
     /// Names the set.
     #[educe(Default = 1)]
     pub seed: u64,
@@ -119,8 +122,16 @@ pub fn answer(_: &Catalog, request: &Request) -> Result<Answer, Error> {
     refuse_if(!(1..=50).contains(&request.count), "count", request.count, "1 to 50 problems")?;
     let (given, most) = (format!("{} answers", request.given.len()), format!("at most {}", request.count));
     refuse_if(request.given.len() > request.count, "given", given, most)?;
-    let wanted = |topic: Topic| request.topic.is_none_or(|t| t == topic);
-    let mut list = problems::make(request.seed, request.count, wanted);
+    let claim = request.claim.as_ref().map(|claim| claim.trim().to_uppercase());
+    let of = |topic: Topic, its: &str| {
+        request.topic.is_none_or(|t| t == topic) && claim.as_deref().is_none_or(|claim| claim == its)
+    };
+    if let Some(claim) = &claim {
+        let made: Vec<&str> = problems::claims(request.topic).collect();
+        let expected = format!("a claim with problems: {}{}", made.join(", "), near(claim, made.iter().copied()));
+        refuse_if(!made.contains(&claim.as_str()), "claim", format!("\"{claim}\""), expected)?;
+    }
+    let mut list = problems::make(request.seed, request.count, of);
     for (problem, given) in list.iter_mut().zip(&request.given) {
         problem.given = *given;
         problem.right = given.map(|g| is_right(problem.answer, g));
@@ -128,7 +139,7 @@ pub fn answer(_: &Catalog, request: &Request) -> Result<Answer, Error> {
     Ok(Answer {
         seed: request.seed,
         topics: Topic::VARIANTS.to_vec(),
-        cards: cards().filter(|c| wanted(c.topic)).collect(),
+        cards: cards().filter(|c| of(c.topic, c.claim)).collect(),
         answered: list.iter().filter(|p| p.given.is_some()).count(),
         right: list.iter().filter(|p| p.right == Some(true)).count(),
         problems: list,
@@ -251,5 +262,18 @@ mod tests {
         let refused = |r: Request| answer(&rackmath_catalog::embedded(), &r).expect_err("refused").to_string();
         assert!(refused(Request { count: 0, ..Request::default() }).contains("1 to 50"));
         assert!(refused(Request { given: vec![None; 9], ..Request::default() }).contains("at most 6"));
+        let unknown = |claim: &str, topic| refused(Request { claim: Some(claim.into()), topic, ..Request::default() });
+        assert!(unknown("D99", None).contains("D9"));
+        assert!(unknown("D9", Some(Topic::Racks)).contains("D17"), "a claim of another topic");
+    }
+
+    #[test]
+    fn a_claim_names_its_problems() {
+        let all = asked(&Request { count: 50, ..Request::default() });
+        for claim in all.problems.iter().map(|p| p.claim) {
+            let lower = asked(&Request { claim: Some(claim.to_lowercase()), count: 3, ..Request::default() });
+            assert!(lower.problems.iter().all(|p| p.claim == claim), "{claim}");
+            assert!(lower.cards.iter().all(|c| c.claim == claim), "{claim}");
+        }
     }
 }

@@ -4,6 +4,8 @@ use super::Topic::{Batch, Lifecycle, Pipeline, Prices, Racks, Reversible};
 use super::{Problem, Topic};
 use crate::desk::prelude::*;
 use rackmath_theory::board::closed;
+use rackmath_theory::network::cross_rack_slowdown;
+use rackmath_theory::placement::lecture_memory;
 use rackmath_theory::reversible::Keep;
 use rackmath_theory::scaling::Point;
 use rackmath_theory::{crossover, experts, lifecycle, pipeline, roofline, station};
@@ -41,20 +43,28 @@ const KINDS: &[Kind] = &[
         "A machine has R = {} tokens. A model has {} B parameters, {} B of them active per token. Ignoring the cache, at which batch does compute take as long as memory?"),
     (Batch, step, "D1", "ms", "t = max(2 B N_act / F, (w N_tot + B L kv) / W)",
         "{} chips of {} PFLOP/s and {} TB/s each decode with {} B parameters of one byte, {} B active. The batch is {} sequences of {} tokens, {} bytes of cache per token. How long is a step at least?"),
+    (Batch, cost, "D6", "$/Mtok", "cost = price x t / B",
+        "A machine of {} chips is rented at {} dollars per chip and hour. A step takes {} ms and gives each of {} sequences one token. How many dollars does a million tokens cost?"),
     (Batch, drain, "D13", "ms", "t = capacity / W",
         "A chip has {} GB of memory and reads {} TB/s. How long does reading all of it once take?"),
     (Batch, fast, "D7", "times", "B / B_fast = price x speed",
         "A fast mode costs {} times the price and is {} times as fast on the same machine. If price follows cost, how many times smaller is its batch?"),
+    (Batch, slow, "D8", "%", "saving = 1 / (1 + x)",
+        "In the usual batch reading the caches takes {} times as long as reading the weights, and memory binds. Which share of the price could waiting for ever save at most?"),
     (Batch, train, "D12", "requests/s", "rate = seats / (t x tokens)",
         "A step takes {} ms, the batch has {} seats, and an answer is {} tokens long. How many requests per second can be served for ever?"),
     (Racks, shared, "D17", "tokens", "B k / E",
         "A layer has {} experts and each token goes to {} of them. With {} tokens in the batch, how many does an expert get on average?"),
+    (Racks, across, "D20", "times", "beta (R - 1) / R",
+        "Inside a rack a chip sends {} times as fast as between racks. The experts of a layer are spread evenly over {} racks. How many times longer does the exchange take than inside one rack?"),
     (Racks, networks, "D25", "times", "2 k layers / beta",
         "Each pipeline stage is a rack with {} expert layers, and each token visits {} experts. The network inside the rack is {} times as fast as the one between racks. How many times longer is the inner network busy than the outer one?"),
     (Pipeline, bubble, "D28", "%", "(P - 1) / (M + P - 1)",
         "A training pipeline has {} stages and {} micro-batches, with equal passes and one barrier per step. Which share of the time does a stage idle?"),
     (Pipeline, micro_batches, "D28", "slots", "2 (M + P - 1)",
         "Forward and backward passes take one slot each. {} micro-batches run through {} stages, all forwards, then all backwards. How many slots does the step take?"),
+    (Pipeline, stages, "D33", "GB", "N w / (E P) + b L kv / E",
+        "{} GB of weights are cut into {} stages of {} chips. Every stage works on {} sequences, and the cache of a sequence takes {} MB over all layers. The pipe is kept full. How many GB does a chip hold?"),
     (Lifecycle, served, "D41", "trillion tokens", "D = rate x lifetime",
         "A model serves {} million tokens per second for {} days. How many trillion tokens is that?"),
     (Lifecycle, over, "D42", "times", "D / (20 N)",
@@ -67,15 +77,27 @@ const KINDS: &[Kind] = &[
         "A model of {} B active one-byte parameters keeps {} kB of cache per token on a machine with R = {}. In a very large batch, beyond how many thousand tokens of context is it memory-bound?"),
     (Prices, shape, "D46", "kB", "2 layers heads dim bytes",
         "A model has {} layers with {} KV heads of {} values, {} bytes each, keys and values. How many kB of cache does a token have?"),
+    (Prices, premium, "D48", "%", "decode MFU = prefill MFU / r",
+        "Output costs {} times as much as input. Prompts run at {} % of the peak. If both prices are cost, at which share of the peak does decoding run?"),
+    (Prices, tier, "D52", "s", "T = C / W",
+        "A device holds {} GB and reads {} GB/s. After how long does holding a cache there have cost as much device time as fetching it?"),
     (Reversible, activations, "D57", "GB", "2 bytes x (layers - 2) x tokens x width",
         "Full recompute keeps the two-byte input of each of {} layers for {} tokens, {} wide. A reversible network keeps two streams of the same kind instead. How many GB does it save?"),
     (Reversible, shrinkage, "D57", "times", "34 layers / (34 + 4)",
         "An ordinary network keeps 34 bytes per token, width and layer for its backward pass; a reversible one keeps two streams of 2 bytes and one layer at a time. How many times less is that at {} layers?"),
 ];
 
-/// Makes problems of the wanted topics.
-pub fn make(seed: u64, count: usize, wanted: impl Fn(Topic) -> bool) -> Vec<Problem> {
-    let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| wanted(kind.0)).collect();
+/// Claims that have problems, in the order of the lecture.
+pub fn claims(topic: Option<Topic>) -> impl Iterator<Item = &'static str> {
+    let kinds = KINDS.iter().filter(move |kind| topic.is_none_or(|t| t == kind.0));
+    // Two kinds of one claim stand together.
+    let mut last = "";
+    kinds.map(|kind| kind.2).filter(move |claim| std::mem::replace(&mut last, claim) != *claim)
+}
+
+/// Makes problems of the wanted topics and claims.
+pub fn make(seed: u64, count: usize, wanted: impl Fn(Topic, &str) -> bool) -> Vec<Problem> {
+    let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| wanted(kind.0, kind.2)).collect();
     let mut dice = Dice(Chance::new(seed));
     // Every kind once, in any order, before one comes again.
     let mut bag = Vec::new();
@@ -144,6 +166,56 @@ fn step(dice: &mut Dice) -> Made {
     made(&[&chips, &pflops, &tbs, &total, &active, &grouped(batch), &grouped(context), &grouped(kv)], time, working)
 }
 
+fn cost(dice: &mut Dice) -> Made {
+    let [chips, dollars, ms, batch] = dice.each([
+        &[8.0, 32.0, 64.0, 72.0],
+        &[1.5, 2.0, 3.0, 4.0],
+        &[10.0, 20.0, 25.0, 50.0],
+        &[64.0, 256.0, 1000.0, 2000.0],
+    ]);
+    let machine = DollarRate::per_hour(chips * dollars);
+    let each = (machine * (Seconds::ms(ms) / Tokens::new(batch))).as_per_mtok();
+    let working = [
+        format!("a token takes {} ms / {} = {} ms of the machine", ms, grouped(batch), s(ms / batch)),
+        format!("{chips} x {dollars} / 3600 x {} s / {batch} x 1e6 = {} dollars", ms / 1e3, s(each)),
+    ];
+    made(&[&chips, &dollars, &ms, &grouped(batch)], each, working)
+}
+
+fn across(dice: &mut Dice) -> Made {
+    let (beta, racks) = (dice.one(&[8.0, 9.0, 16.0, 18.0]), dice.one(&[2_u64, 3, 4, 8]));
+    let slower = cross_rack_slowdown(beta, racks);
+    let working = [
+        format!("of the exchange ({racks} - 1) / {racks} leaves the rack"),
+        format!("{beta} x ({racks} - 1) / {racks} = {}", s(slower)),
+    ];
+    made(&[&beta, &racks], slower, working)
+}
+
+fn stages(dice: &mut Dice) -> Made {
+    let [weights, pp, ep] = dice.each([&[400.0, 700.0, 1000.0], &[2.0, 4.0, 8.0], &[8.0, 32.0, 64.0]]);
+    let [batch, mb] = dice.each([&[256.0, 1000.0, 2000.0], &[70.0, 200.0, 320.0]]);
+    let (w, kv) = lecture_memory(Bytes::gb(weights), ep, pp, batch, Bytes::gb(mb / 1e3));
+    let held = (w + kv).as_gb();
+    let working = [
+        "a full pipe has as many micro-batches as stages, so the stages cancel for the cache".into(),
+        format!("{weights} / ({ep} x {pp}) + {batch} x {} / {ep} = {} GB", mb / 1e3, s(held)),
+    ];
+    made(&[&weights, &pp, &ep, &grouped(batch), &mb], held, working)
+}
+
+fn premium(dice: &mut Dice) -> Made {
+    let [ratio, prefill] = dice.each([&[3.0, 4.0, 5.0, 6.0], &[40.0, 50.0, 60.0]]);
+    let mfu = crossover::mfu_ratio(ratio) * prefill;
+    made(&[&ratio, &prefill], mfu, [format!("{prefill} / {ratio} = {} %", s(mfu))])
+}
+
+fn tier(dice: &mut Dice) -> Made {
+    let (gb, rate) = dice.one(&[(192.0, 8000.0), (480.0, 500.0), (1_500.0, 460.0), (3_840.0, 7.0), (20_000.0, 0.28)]);
+    let t = roofline::drain(Bytes::gb(gb), ByteRate::gb_per_s(rate)).get();
+    made(&[&grouped(gb), &rate], t, [format!("T = {gb} / {rate} = {} s", s(t))])
+}
+
 fn drain(dice: &mut Dice) -> Made {
     let [_, tbs, gb] = chip(dice);
     let t = roofline::drain(Bytes::gb(gb), ByteRate::b_per_s(tbs * 1e12)).as_ms();
@@ -158,6 +230,12 @@ fn fast(dice: &mut Dice) -> Made {
         format!("B / B_fast = {price} x {speed} = {}", s(ratio)),
     ];
     made(&[&price, &speed], ratio, working)
+}
+
+fn slow(dice: &mut Dice) -> Made {
+    let x = dice.one(&[0.25, 0.5, 1.0, 1.5, 3.0, 4.0]);
+    let saving = closed::slow_saving(x) * 100.0;
+    made(&[&x], saving, [format!("1 / (1 + {x}) = {} %", s(saving))])
 }
 
 fn train(dice: &mut Dice) -> Made {
