@@ -272,7 +272,7 @@ fn requests_are_logged_and_the_end_is_orderly() {
 
 #[test]
 fn practice_in_a_terminal() {
-    insta::assert_snapshot!(shown("practice --seed 3 -n 4 --answers=22,-,1"));
+    insta::assert_snapshot!(shown("practice --seed 3 -n 4 --answers=0.96,-,1"));
     let cards = shown("practice --cards");
     assert!(cards.contains("\n27. ") && !cards.contains("28. "), "{cards}");
 }

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// A text that is not the quantity it should be.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("\"{given}\" is not {expected}; write it like {example}")]
+#[error("\"{given}\" is not {expected}; {}", written(.given, .expected, .example))]
 pub struct UnitError {
     pub given: String,
     pub expected: &'static str,
@@ -19,6 +19,15 @@ impl UnitError {
         }
         Self { given: short, expected, example }
     }
+}
+
+/// What would do. A bare number for a time has two readings, and guessing would be off by a thousand.
+fn written(given: &str, expected: &str, example: &str) -> String {
+    let number = given.trim();
+    if expected == "a time" && number.parse::<f64>().is_ok_and(|v| v.is_finite() && v >= 0.0) {
+        return format!("it has no unit: write {number}ms or {number}s");
+    }
+    format!("write it like {example}")
 }
 
 /// One spelling of a unit and what it is worth in the base unit.
@@ -93,5 +102,7 @@ mod tests {
         assert!("50".parse::<Seconds>().is_err());
         let error = "fast".parse::<Seconds>().unwrap_err();
         assert_eq!(error.to_string(), "\"fast\" is not a time; write it like 50ms");
+        let bare = "30".parse::<Seconds>().expect_err("thirty what?").to_string();
+        assert_eq!(bare, "\"30\" is not a time; it has no unit: write 30ms or 30s");
     }
 }

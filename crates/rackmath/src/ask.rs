@@ -99,27 +99,35 @@ macro_rules! questions {
 questions! {
     /// How long one step takes, what binds it, what it costs, and whether it fits
     /// rackmath step deepseek-v3 --on gb200-nvl72 --batch 4096 --context 8k --kv-cache-dtype fp8
+    /// rackmath step llama-3.1-70b --on 8xh200 --batch 64 --context 8k
     Step "step" step;
     /// Time and cost along an axis: batch, context, pass length, chips or precision
     /// rackmath curve llama-3.1-405b --on hgx-b200 --over batch --svg batch.svg --csv batch.csv
+    /// rackmath curve llama-3.1-70b --on 8xh200 --over context
     Curve "curve" curve;
     /// A number opened into its equation, with values and sources
     /// rackmath explain cost gpt-oss-120b --on h100 --batch 32
+    /// rackmath explain balance gpt-oss-120b --on h100
     Explain "explain" explain;
     /// Models: list all, show one in full, compare several
     /// rackmath models deepseek-v3 --context 128k --kv-cache-dtype fp8
+    /// rackmath models llama-3.1-70b qwen3-32b
     Models "models" models;
     /// Chips: list all, show one with every source, compare several
     /// rackmath chips h100 mi300x tpu-v7
+    /// rackmath chips h200
     Chips "chips" chips;
     /// Machines: nodes, racks and pods with their networks
     /// rackmath systems gb200-nvl72
+    /// rackmath systems hgx-h100 gb200-nvl72
     Systems "systems" systems;
     /// The lecture claim by claim: its formula, its number, ours, and why they differ
     /// rackmath lecture D9
+    /// rackmath lecture
     Lecture "lecture" lecture;
     /// Trains that leave on time: waits, time to first token and fill of fixed steps
     /// rackmath station --interval 20ms --seats 2000 --rate 150 --tokens 500
+    /// rackmath station --rate 190
     Station "station" station, alone;
     /// One layout in full: what each chip holds and moves, and whether it fits
     /// rackmath layout deepseek-v3 --on gb200-nvl72 --dp 64 --ep 64
@@ -133,6 +141,7 @@ questions! {
     Pipeline "pipeline" pipeline, alone;
     /// Scale-up domains compared: latency floor, memory, largest expert layer
     /// rackmath racks deepseek-v3 hgx-h100 gb200-nvl72 tpu-v7-9216
+    /// rackmath racks llama-3.1-405b
     Racks "racks" racks;
     /// From which batch or context on a chosen thing binds a decode step: arithmetic, memory, latency, links, the host
     /// rackmath when llama-3.1-70b --on 8xh200 --tp 8 --what arithmetic
@@ -208,6 +217,7 @@ questions! {
     Lifecycle "lifecycle" lifecycle, long;
     /// Progress of a training run under failures: checkpoint interval, effective MFU, days, dollars
     /// rackmath goodput --chips 100000 --stall 30s --restart 10min --price '$2/h' --figure chips
+    /// rackmath goodput --chips 16384
     Goodput "goodput" goodput, long;
     /// What a published run must have been: any of its numbers from the others
     /// rackmath forensics deepseek-v3 --price 2
@@ -215,6 +225,7 @@ questions! {
     Forensics "forensics" forensics;
     /// Reversible networks measured: memory, arithmetic, gradients, drift, and ciphers beside them
     /// rackmath reversible llama-3.1-405b --time --figure drift
+    /// rackmath reversible llama-3.1-8b
     Reversible "reversible" reversible, long;
     /// A training run: step time by its parts, memory by stage, days and dollars, or the best layout
     /// rackmath train llama-3.1-70b --on hgx-h100 --chips 512 --tp 4 --pp 4 --batch 512 --tokens 15T
@@ -228,6 +239,7 @@ questions! {
     Rl "rl" rl, long;
     /// One run's FLOP per second in every convention in use
     /// rackmath mfu llama-3.1-405b --on h100-sxm --tflops 400 --convention full
+    /// rackmath mfu --mfu 40%
     Mfu "mfu" mfu;
     /// What a price sheet says about the model behind it, with error bars
     /// rackmath deduce --blind deepseek-v3.1
@@ -260,7 +272,8 @@ questions! {
     /// rackmath outlook --from plan.json --vary 50%
     Outlook "outlook" outlook, long;
     /// What a trace of requests says: lengths, rate, burstiness, shared prefixes
-    /// rackmath trace conversation_trace.jsonl --keep 5min
+    /// rackmath trace examples/trace.jsonl --keep 5min
+    /// rackmath trace examples/trace.jsonl
     Trace "trace" trace;
     /// Flashcards, and problems made at random with worked answers
     /// rackmath practice --topic batch
