@@ -33,7 +33,7 @@ fn content(asset: &assets::Asset) -> Cow<'static, [u8]> {
             let text = String::from_utf8_lossy(asset.bytes);
             Cow::Owned([ABOUT, EMPTY].iter().fold(text.into_owned(), |text, (from, to)| text.replace(from, to)).into())
         }
-        "lib/transport.js" => Cow::Borrowed(assets::find("lib/transport-static.js").map_or(&[], |a| a.bytes)),
+        "lib/transport.js" => Cow::Borrowed(assets::find("lib/transport-static.js").map_or(&[], |(_, a)| a.bytes)),
         _ => Cow::Borrowed(asset.bytes),
     }
 }
