@@ -1,12 +1,15 @@
 //! The `rackmath` command: what was typed becomes a request, the request an answer, the answer a page.
 
 mod checkpoint;
+mod config;
 mod failure;
 mod fit;
 mod flags;
 mod folder;
 mod gguf;
+mod glossary;
 mod inputs;
+mod man;
 mod menu;
 mod output;
 mod plan;
@@ -14,6 +17,7 @@ mod probe;
 mod rows;
 mod simulate;
 mod still;
+mod templates;
 mod tools;
 
 use inputs::Inputs;
@@ -32,7 +36,8 @@ fn main() -> ExitCode {
     let sweep = typed.iter().any(|word| word == "--sweep");
     let chosen = chosen.map(|entry| if sweep { entry.swept() } else { entry });
     let fields = chosen.and_then(Entry::question).map_or_else(Vec::new, Question::fields);
-    match run(&typed, chosen, &fields) {
+    let asked = config::settled(typed.clone(), &fields);
+    match asked.and_then(|typed| run(&typed, chosen, &fields)) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprint!("{}", failure::text(&error, &fields, &typed));
@@ -89,7 +94,9 @@ fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<u8, 
         Does::Answer(question, _) => question,
         Does::Tool(tool) => return tool(catalog, given, &output).map(|()| 0),
     };
-    flags::remark(fields, typed);
+    if !matches.get_flag("quiet") {
+        flags::remark(fields, typed);
+    }
     let mut inputs = Inputs::new(&catalog, given);
     let request = flags::request(fields, given, &mut inputs)?;
     let planning = |inputs| plan::Asked { question, catalog: &catalog, given, inputs };

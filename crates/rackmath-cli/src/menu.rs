@@ -27,19 +27,28 @@ const VIEWS: &[Entry] = &[
     Entry {
         name: "memory",
         about: "What each chip holds, and whether it fits",
-        examples: &["rackmath memory deepseek-v3 --on hgx-h200 --tp 8 --batch 64 --context 32k"],
+        examples: &[
+            "rackmath memory deepseek-v3 --on hgx-h200 --tp 8 --batch 64 --context 32k",
+            "rackmath memory qwen3-32b --on h100 --context 32k",
+        ],
         does: Does::Answer(Question::Layout, Part::Memory),
     },
     Entry {
         name: "traffic",
         about: "Where the traffic of a decode step goes, by network",
-        examples: &["rackmath traffic deepseek-v3 --on hgx-h800 --chips 128 --dp 128 --ep 128 --batch 16384"],
+        examples: &[
+            "rackmath traffic deepseek-v3 --on hgx-h800 --chips 128 --dp 128 --ep 128 --batch 16384",
+            "rackmath traffic llama-3.1-70b --on 8xh200 --tp 8",
+        ],
         does: Does::Answer(Question::Layout, Part::Traffic),
     },
     Entry {
         name: "breakeven",
         about: "The same as own: own machines against a provider",
-        examples: &["rackmath breakeven llama-3.1-70b --on 8xh100 --provider-price 0.6/2.4/0.06"],
+        examples: &[
+            "rackmath breakeven llama-3.1-70b --on 8xh100 --provider-price 0.6/2.4/0.06",
+            "rackmath breakeven llama-3.1-70b --on 8xh100 --provider-price 0.6/2.4/0.06 --hit 50%",
+        ],
         does: Does::Answer(Question::Own, Part::All),
     },
 ];
@@ -57,7 +66,7 @@ const TOOLS: &[Entry] = &[
     Entry {
         name: "schema",
         about: "JSON Schema of a question's request and answer",
-        examples: &["rackmath schema step"],
+        examples: &["rackmath schema step", "rackmath schema plan"],
         does: Does::Tool(tools::schema),
     },
     Entry {
@@ -92,12 +101,67 @@ const TOOLS: &[Entry] = &[
         does: Does::Tool(crate::fit::run),
     },
     Entry {
+        name: "glossary",
+        about: "The words of this field in a line each, and the command that goes into them",
+        examples: &["rackmath glossary", "rackmath glossary ridge"],
+        does: Does::Tool(crate::glossary::run),
+    },
+    Entry {
+        name: "templates",
+        about: "Files to begin with: a chip, a world to simulate, a trace, settings; printed by name",
+        examples: &["rackmath templates", "rackmath templates my-chip.toml > my-chip.toml"],
+        does: Does::Tool(crate::templates::run),
+    },
+    Entry {
+        name: "man",
+        about: "Manual page of a command, or of all in a folder",
+        examples: &["rackmath man estimate | man -l -", "rackmath man --into ~/.local/share/man/man1"],
+        does: Does::Tool(crate::man::run),
+    },
+    Entry {
         name: "completions",
         about: "Shell completions",
-        examples: &["rackmath completions bash > ~/.local/share/bash-completion/completions/rackmath"],
+        examples: &[
+            "rackmath completions bash > ~/.local/share/bash-completion/completions/rackmath",
+            "rackmath completions zsh",
+        ],
         does: Does::Tool(tools::completions),
     },
 ];
+
+/// Who asks what: the first group is where everybody begins. A command that nobody has put here is listed at the end.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Begin here", &["estimate", "plan", "check", "memory", "simulate", "web"]),
+    ("I serve a model", &["capacity", "when", "trace", "validate", "layout", "traffic", "engines"]),
+    (
+        "I plan hardware",
+        &["compare", "frontier", "hardware", "whatif", "outlook", "fleet", "chips", "systems", "racks", "merge"],
+    ),
+    (
+        "I train",
+        &["train", "rl", "pipeline", "scaling", "laws", "lifecycle", "goodput", "forensics", "mfu", "reversible"],
+    ),
+    ("I read prices", &["price", "cost", "own", "breakeven", "cache", "fastmode", "deduce"]),
+    ("I learn", &["step", "curve", "explain", "models", "lecture", "practice", "station", "glossary"]),
+    ("Tools", &["ask", "schema", "templates", "man", "completions"]),
+];
+
+fn hidden(entry: Entry) -> bool {
+    matches!(entry.question(), Some(Question::EstimateSweep | Question::Names))
+}
+
+/// The commands by who asks, a line each.
+pub fn grouped() -> String {
+    let line = |entry: Entry| format!("  {:<12} {}\n", entry.name, entry.about);
+    let known = |name: &&str| GROUPS.iter().any(|(_, names)| names.contains(name));
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        let lines: String = names.iter().filter_map(|name| find(name)).map(line).collect();
+        text += &format!("{title}:\n{lines}\n");
+    }
+    let rest: String = all().filter(|e| !hidden(*e) && !known(&e.name)).map(line).collect();
+    if rest.is_empty() { text } else { format!("{text}More:\n{rest}\n") }
+}
 
 fn of(question: Question) -> Entry {
     Entry { name: question.name(), about: question.about(), examples: &[], does: Does::Answer(question, Part::All) }
@@ -154,10 +218,11 @@ pub fn command(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Com
         .long_about("The maths of how large language models are trained and served.\n\nWith no command: step time and cost per token against batch size for DeepSeek V3 on a GB200 NVL72 rack, where each line comes from, where the kinks are, and what binds.")
         .after_help("Examples:\n  rackmath                                            the headline picture\n  rackmath step llama-3.1-70b --on 8xh200 --batch 64  one decode step\n  rackmath curve qwen3-235b-a22b --over context       time and cost against context\n  rackmath explain balance ./config.json --on h100    an equation with your numbers in it\n  rackmath chips h100 h200 b200                       chips side by side")
         .max_term_width(110)
+        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}")
+        .before_help(if only.is_none() { grouped() } else { String::new() })
         .args(common());
     for entry in all().filter(|entry| only.is_none_or(|name| name == entry.name)) {
-        let hidden = matches!(entry.question(), Some(Question::EstimateSweep | Question::Names));
-        let mut line = Command::new(entry.name).about(entry.about).hide(hidden);
+        let mut line = Command::new(entry.name).about(entry.about).hide(hidden(entry));
         if let Some(chosen) = chosen.filter(|c| c.name == entry.name) {
             line = full(line, chosen, fields);
         }
@@ -193,8 +258,12 @@ pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg 
     option(name, value, help).value_parser(value_parser!(PathBuf))
 }
 
-fn common() -> [Arg; 6] {
+fn common() -> [Arg; 9] {
     [
+        switch("quiet", "No notes on standard error: only answers and refusals").global(true),
+        path("config", "FILE", "Settings to begin with [default: rackmath.toml here or in the settings folder]")
+            .global(true),
+        switch("no-config", "Take no settings from a file").global(true).conflicts_with("config"),
         switch("json", "Print the answer as JSON (its schema: rackmath schema)").global(true),
         option("color", "WHEN", "Use colours: auto respects the terminal and NO_COLOR")
             .global(true)

@@ -57,7 +57,12 @@ pub fn arguments(line: Command, name: &str) -> Command {
             switch("open", "Open the page in the browser"),
             path("static", "DIR", "Write the whole page into a folder that any file host serves, with the engine in it, and end"),
             path("wasm", "FILE", "With --static: the engine for browsers; the one beside this program unless given"),
-            switch("quiet", "Do not log requests"),
+        ]),
+        "glossary" => line.arg(Arg::new("word").num_args(0..).help("A word, or a part of one")),
+        "templates" => line.arg(Arg::new("name").help("Which file; all by name when empty")),
+        "man" => line.args([
+            Arg::new("command").help("Which command; the overview when empty"),
+            path("into", "DIR", "Write the pages of all commands into a folder instead"),
         ]),
         "fit" => line.args(crate::fit::arguments()),
         "probe" => line.args(crate::probe::arguments()),

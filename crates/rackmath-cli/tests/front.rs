@@ -1,0 +1,154 @@
+//! The front door in a terminal: help by who asks, examples that run, words, templates, settings, manual pages.
+
+mod common;
+
+use assert_cmd::Command;
+use common::{folder, rackmath, refused, shown, temp};
+
+/// Commands as the help lists them, group by group.
+fn listed() -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for line in shown("--help").lines().take_while(|l| *l != "Options:") {
+        if let Some(title) = line.strip_suffix(':').filter(|l| !l.starts_with([' ', 'U'])) {
+            groups.push((title.to_owned(), Vec::new()));
+        } else if let (Some((_, names)), Some(rest)) = (groups.last_mut(), line.strip_prefix("  ")) {
+            names.extend(rest.split(' ').next().map(str::to_owned));
+        }
+    }
+    groups
+}
+
+#[test]
+fn help_is_grouped_by_who_asks_with_six_commands_first() {
+    let groups = listed();
+    assert_eq!(groups[0].0, "Begin here");
+    assert_eq!(groups[0].1.len(), 6, "{groups:?}");
+    for path in ["I serve a model", "I plan hardware", "I train", "I read prices", "I learn"] {
+        assert!(groups.iter().any(|(title, names)| title == path && names.len() >= 5), "{path}: {groups:?}");
+    }
+    let mut all: Vec<&String> = groups.iter().flat_map(|(_, names)| names).collect();
+    let count = all.len();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), count, "a command stands twice");
+}
+
+fn examples(command: &str) -> Vec<String> {
+    let help = shown(&format!("{command} --help"));
+    let (_, list) = help.split_once("\nExamples:\n").unwrap_or_else(|| panic!("{command} has no examples: {help}"));
+    list.lines().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty()).collect()
+}
+
+#[test]
+fn the_help_of_every_command_ends_with_two_examples() {
+    for command in listed().iter().flat_map(|(_, names)| names) {
+        let found = examples(command);
+        assert!(found.len() >= 2, "{command}: {found:?}");
+        for line in found.iter().filter(|l| l.starts_with("rackmath")) {
+            let own = line.starts_with(&format!("rackmath {command}")) || command == "breakeven";
+            assert!(own, "{command}: {line}");
+        }
+    }
+}
+
+/// Examples that only read, and that an unoptimised build answers in a second or two.
+#[test]
+fn examples_run() {
+    let quick = [
+        "step",
+        "explain",
+        "models",
+        "chips",
+        "systems",
+        "racks",
+        "memory",
+        "mfu",
+        "goodput",
+        "when",
+        "fastmode",
+        "glossary",
+        "templates",
+    ];
+    let mut ran = 0;
+    for command in quick {
+        for line in examples(command) {
+            // What a shell does, this test does not: files written, pipes, quotes.
+            if line.contains(['>', '|', '\'', '"']) || line.contains("--svg") {
+                continue;
+            }
+            let line = line.split("   ").next().expect("the command").trim();
+            shown(line.strip_prefix("rackmath ").expect("a command"));
+            ran += 1;
+        }
+    }
+    assert!(ran >= 20, "{ran}");
+}
+
+#[test]
+fn a_word_is_explained_and_an_unknown_one_refused_with_the_nearest() {
+    assert!(shown("glossary ridge").contains("multiplications in the time of reading one weight"));
+    assert!(shown("glossary").lines().count() > 80);
+    assert!(refused("glossary rigde").contains("ridge"));
+    assert!(refused("glossary bananas").contains("no word \"bananas\""));
+}
+
+#[test]
+fn a_time_without_a_unit_is_refused_with_both_readings() {
+    let said = refused("estimate qwen3-32b --on h100 --tpot 30");
+    assert!(said.contains("30ms or 30s"), "{said}");
+    // Counts and shares are beyond doubt.
+    for same in [["--isl 1k", "--isl 1000"], ["--prefix-hit 80%", "--prefix-hit 0.8"]] {
+        let [a, b] = same.map(|flag| shown(&format!("estimate qwen3-32b --on h100 {flag}")));
+        assert_eq!(a, b, "{same:?}");
+    }
+}
+
+#[test]
+fn templates_are_printed_by_name() {
+    assert!(shown("templates my-chip.toml").contains("bandwidth"));
+    assert_eq!(shown("templates world"), shown("templates world.toml"));
+    assert!(refused("templates my-chp.toml").contains("my-chip.toml"));
+    for line in shown("templates").lines() {
+        let name = line.split(' ').next().expect("a name");
+        assert!(!shown(&format!("templates {name}")).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn settings_come_from_a_file_and_typed_words_win() {
+    let file = temp("settings.toml", "[defaults]\non = \"8xh200\"\n[step]\nbatch = 64\n");
+    let (out, note, code) = rackmath(&format!("step llama-3.1-70b --config {file}"));
+    assert_eq!((code, out), (0, shown("step llama-3.1-70b --on 8xh200 --batch 64")));
+    assert!(note.contains("--on=8xh200") && note.contains("--batch=64"), "{note}");
+    let (out, note, _) = rackmath(&format!("step llama-3.1-70b --on h100 --quiet --config {file}"));
+    assert_eq!((out, note.as_str()), (shown("step llama-3.1-70b --on h100 --batch 64"), ""));
+    let bad = temp("bad.toml", "[step]\nbach = 64\n");
+    assert!(refused(&format!("step --config {bad}")).contains("batch"));
+    // A file in the folder one works in is found by itself.
+    let here = folder("settings");
+    std::fs::write(format!("{here}/rackmath.toml"), "[defaults]\nbatch = 7\n").expect("writable");
+    let run = |more: &[&str]| {
+        let mut command = Command::cargo_bin("rackmath").expect("built");
+        let output =
+            command.current_dir(&here).args(["step", "--width", "100"]).args(more).env("NO_COLOR", "1").output();
+        String::from_utf8(output.expect("ran").stdout).expect("UTF-8")
+    };
+    assert_eq!(run(&[]), shown("step --batch 7"));
+    assert_eq!(run(&["--no-config"]), shown("step"));
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let into = folder("man");
+    let (_, err, code) = rackmath(&format!("man --into {into}"));
+    assert_eq!(code, 0, "{err}");
+    for command in listed().iter().flat_map(|(_, names)| names) {
+        let page = std::fs::read_to_string(format!("{into}/rackmath-{command}.1")).expect("written");
+        assert!(
+            page.starts_with(".TH ") && page.contains(".SH OPTIONS") && page.contains(".SH EXAMPLES"),
+            "{command}: {page}"
+        );
+    }
+    assert!(shown("man step").contains("\\-\\-batch"));
+    assert!(refused("man stepp").contains("step"));
+}
