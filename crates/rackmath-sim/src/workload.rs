@@ -80,7 +80,7 @@ fn normal(chance: &mut Chance) -> f64 {
 }
 
 /// A gamma number of mean 1 and a coefficient of variation (Marsaglia and Tsang 2000).
-fn gamma(chance: &mut Chance, cv: f64) -> f64 {
+pub fn gamma(chance: &mut Chance, cv: f64) -> f64 {
     let shape = 1.0 / (cv * cv);
     // Below shape 1, a number of shape + 1 times a power of an even one.
     let (boost, at) = if shape < 1.0 { (float::pow(chance.uniform(), 1.0 / shape), shape + 1.0) } else { (1.0, shape) };

@@ -1,0 +1,342 @@
+//! What a run says: figures with their definitions, over the part of it that is steady; how far the client itself can be trusted.
+//!
+//! | word | definition |
+//! |---|---|
+//! | TTFT | first chunk that carries a token - scheduled time |
+//! | TPOT | (last - first)/(n - 1) of a request; its mean over tokens weighs requests by n - 1 |
+//! | ITL | gap between chunks, divided over the tokens of the chunk |
+//! | E2E | last chunk that carries a token - scheduled time |
+//! | lag | when the client took a request up - when it was due |
+//!
+//! Steady is from the first time that 0.9 of the median number of requests is under way to the last scheduled arrival. The interval of a mean comes
+//! from ten batches in order of time, because requests that run together are not independent. A p99 is said of a thousand values or more.
+
+use super::run::{Counted, Ended, Record, Run};
+use rackmath_sim::series::Histogram;
+use rackmath_theory::stats::{normal_quantile, ranked};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Values that a p99 needs.
+pub const FOR_P99: usize = 1_000;
+const BATCHES: usize = 10;
+
+/// A figure in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    pub count: u64,
+    pub mean: f64,
+    /// Half of the 80 % interval of the mean, where there are values enough.
+    pub half_width: Option<f64>,
+    pub p50: f64,
+    pub p90: f64,
+    /// Absent below [`FOR_P99`] values.
+    pub p99: Option<f64>,
+    pub max: f64,
+}
+
+impl Figure {
+    /// Of values in order of time.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let n = values.len();
+        if n == 0 {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let half_width = (n >= 5 * BATCHES).then(|| {
+            let size = n / BATCHES;
+            let means: Vec<f64> =
+                values.chunks(size).take(BATCHES).map(|batch| batch.iter().sum::<f64>() / batch.len() as f64).collect();
+            let centre = means.iter().sum::<f64>() / BATCHES as f64;
+            let variance = means.iter().map(|m| (m - centre).powi(2)).sum::<f64>() / (BATCHES as f64 - 1.0);
+            normal_quantile(0.9) * (variance / BATCHES as f64).sqrt()
+        });
+        Some(Self {
+            count: n as u64,
+            mean,
+            half_width,
+            p50: ranked(&sorted, 0.5),
+            p90: ranked(&sorted, 0.9),
+            p99: (n >= FOR_P99).then(|| ranked(&sorted, 0.99)),
+            max: sorted[n - 1],
+        })
+    }
+
+    fn counted(histogram: &Histogram) -> Option<Self> {
+        let at = |p: f64| histogram.percentile(p).map(|ns| ns * 1e-9);
+        Some(Self {
+            count: histogram.count(),
+            mean: histogram.mean()? * 1e-9,
+            half_width: None,
+            p50: at(0.5)?,
+            p90: at(0.9)?,
+            p99: at(0.99).filter(|_| histogram.count() >= FOR_P99 as u64),
+            max: at(1.0)?,
+        })
+    }
+}
+
+/// The client's own doing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Client {
+    pub lag: Option<Figure>,
+    /// 99 of 100 requests were taken up within this.
+    pub lag_p99_s: f64,
+    /// The most of it that does not taint the figures: the larger of 1 ms and 1 % of the mean TTFT.
+    pub lag_limit_s: f64,
+    pub tainted: bool,
+    pub connect: Option<Figure>,
+    /// Kept connections that the server had closed.
+    pub reopened: u64,
+    /// Processor time as a share of one core.
+    pub cpu: Option<f64>,
+}
+
+/// What is good enough, in seconds; of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Targets {
+    pub ttft: Option<f64>,
+    pub tpot: Option<f64>,
+    pub e2e: Option<f64>,
+}
+
+impl Targets {
+    pub fn any(&self) -> bool {
+        self.ttft.is_some() || self.tpot.is_some() || self.e2e.is_some()
+    }
+
+    /// An answer of one token has no time per token, and meets any.
+    fn met(&self, r: &Record) -> bool {
+        let within = |value: Option<f64>, most: Option<f64>| most.is_none_or(|most| value.is_some_and(|v| v <= most));
+        r.ok() && within(r.ttft(), self.ttft) && within(r.tpot().or(Some(0.0)), self.tpot) && within(r.e2e(), self.e2e)
+    }
+}
+
+/// What became of the requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    pub asked: u64,
+    pub sent: u64,
+    pub answered: u64,
+    /// Under way when the run was stopped.
+    pub stopped: u64,
+    pub faults: BTreeMap<String, u64>,
+    /// One of each kind, in the server's words.
+    pub examples: Vec<String>,
+    /// Answers with fewer tokens than asked for.
+    pub short: u64,
+    /// Answers whose chunks carried bytes that are no UTF-8.
+    pub garbled: u64,
+    /// Tokens of all answers, as the server counted them.
+    pub input_tokens: u64,
+    pub cached_tokens: u64,
+    pub output_tokens: u64,
+    /// Prompts whose length the server counted as asked.
+    pub exact_inputs: u64,
+    /// Answers counted by the server, chunk by chunk or at the end.
+    pub by_server: u64,
+}
+
+/// Seconds after the start between which figures are taken.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Window {
+    pub from: f64,
+    pub to: f64,
+    /// Requests scheduled in it.
+    pub requests: u64,
+    /// The run was too short or too uneven for one: all of it is taken.
+    pub whole: bool,
+    /// Its length over the mean E2E; below 10 the ramp is felt.
+    pub lengths: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    pub counts: Counts,
+    pub window: Window,
+    pub ttft: Option<Figure>,
+    pub tpot: Option<Figure>,
+    /// Seconds per token over all tokens after the first.
+    pub tpot_over_tokens: Option<f64>,
+    pub itl: Option<Figure>,
+    pub e2e: Option<Figure>,
+    /// Mean tokens of prompts and answers as counted, and the share of prompts found in a cache.
+    pub isl: f64,
+    pub osl: f64,
+    pub cached: Option<f64>,
+    /// Tokens in a chunk, mean.
+    pub per_chunk: f64,
+    pub requests_per_s: f64,
+    pub offered_per_s: f64,
+    pub input_tok_s: f64,
+    pub output_tok_s: f64,
+    /// Requests under way, mean over the window.
+    pub running: f64,
+    /// The number under way rises through the window: no steady state.
+    pub grows: bool,
+    /// Scheduled requests that met the targets, as a share, and a second.
+    pub good: Option<(f64, f64)>,
+    pub client: Client,
+    pub ended: Ended,
+    pub seconds: f64,
+}
+
+/// Sums a run up.
+pub fn summary(run: &Run, targets: &Targets) -> Summary {
+    let counts = counts(run);
+    let good: Vec<&Record> = run.records.iter().filter(|r| r.ok()).collect();
+    let window = window(run, &good);
+    let inside = |at: f64| at >= window.from && at <= window.to;
+    let mut taken: Vec<&Record> = good.iter().copied().filter(|r| inside(r.scheduled)).collect();
+    taken.sort_by(|a, b| a.scheduled.total_cmp(&b.scheduled));
+    let each = |value: fn(&Record) -> Option<f64>| taken.iter().filter_map(|r| value(r)).collect::<Vec<f64>>();
+    let mean = |value: &dyn Fn(&Record) -> f64| {
+        if taken.is_empty() { 0.0 } else { taken.iter().map(|r| value(r)).sum::<f64>() / taken.len() as f64 }
+    };
+    let ttft = Figure::of(&each(Record::ttft));
+    let (span, tokens) = taken
+        .iter()
+        .filter_map(|r| Some((r.tpot()?, f64::from(r.output - 1))))
+        .fold((0.0, 0.0), |(span, tokens), (tpot, n)| (span + tpot * n, tokens + n));
+    let mut gaps = run.beyond.clone();
+    for (gap, n) in taken.iter().flat_map(|r| r.gaps()) {
+        gaps.add((gap * 1e9) as u64, u64::from(n));
+    }
+    let seconds = (window.to - window.from).max(1e-9);
+    let ended: Vec<&&Record> = good.iter().filter(|r| inside(r.end)).collect();
+    let chunks: usize = taken.iter().map(|r| r.chunks.len()).sum();
+    let output: u64 = taken.iter().filter(|r| !r.chunks.is_empty()).map(|r| u64::from(r.output)).sum();
+    let scheduled: Vec<&Record> = run.records.iter().filter(|r| inside(r.scheduled)).collect();
+    let met = scheduled.iter().filter(|r| targets.met(r)).count() as f64;
+    let known = taken.iter().filter(|r| r.cached.is_some()).count();
+    let (input_sum, cached_sum) = taken.iter().fold((0.0, 0.0), |(i, c), r| {
+        (i + f64::from(r.input.unwrap_or(r.asked_input)), c + f64::from(r.cached.unwrap_or(0)))
+    });
+    Summary {
+        itl: Figure::counted(&gaps),
+        tpot: Figure::of(&each(Record::tpot)),
+        tpot_over_tokens: (tokens > 0.0).then(|| span / tokens),
+        e2e: Figure::of(&each(Record::e2e)),
+        isl: mean(&|r| f64::from(r.input.unwrap_or(r.asked_input))),
+        osl: mean(&|r| f64::from(r.output)),
+        cached: (known > 0 && input_sum > 0.0).then(|| cached_sum / input_sum),
+        per_chunk: if chunks == 0 { 1.0 } else { output as f64 / chunks as f64 },
+        requests_per_s: ended.len() as f64 / seconds,
+        offered_per_s: scheduled.len() as f64 / seconds,
+        input_tok_s: ended.iter().map(|r| f64::from(r.input.unwrap_or(r.asked_input))).sum::<f64>() / seconds,
+        output_tok_s: produced(&good, window.from, window.to) / seconds,
+        running: under_way(&run.records, window.from, window.to),
+        grows: grows(&run.records, window.from, window.to),
+        good: (targets.any() && !scheduled.is_empty()).then(|| (met / scheduled.len() as f64, met / seconds)),
+        client: client(run, ttft.as_ref().map_or(0.0, |f| f.mean)),
+        ttft,
+        ended: run.ended,
+        seconds: run.seconds,
+        counts,
+        window,
+    }
+}
+
+fn counts(run: &Run) -> Counts {
+    let mut counts = Counts { asked: run.asked as u64, sent: run.records.len() as u64, ..Counts::default() };
+    for r in &run.records {
+        match &r.fault {
+            None => {
+                counts.answered += 1;
+                counts.short += u64::from(r.output < r.asked_output);
+                counts.exact_inputs += u64::from(r.input == Some(r.asked_input));
+                counts.by_server += u64::from(r.counted != Counted::Chunks);
+                counts.input_tokens += u64::from(r.input.unwrap_or(r.asked_input));
+                counts.cached_tokens += u64::from(r.cached.unwrap_or(0));
+                counts.output_tokens += u64::from(r.output);
+            }
+            Some(super::http::Fault::Stopped) => counts.stopped += 1,
+            Some(fault) => {
+                let n = counts.faults.entry(fault.kind()).or_default();
+                *n += 1;
+                if *n == 1 {
+                    counts.examples.push(fault.to_string());
+                }
+            }
+        }
+        counts.garbled += u64::from(r.garbled > 0);
+    }
+    counts
+}
+
+/// Requests under way between two times, mean.
+fn under_way(records: &[Record], from: f64, to: f64) -> f64 {
+    let overlap = |r: &Record| (r.end.min(to) - r.sent.max(from)).max(0.0);
+    records.iter().map(overlap).sum::<f64>() / (to - from).max(1e-9)
+}
+
+/// Tokens that came between two times; those of answers whose chunks were not kept, evenly over their time.
+fn produced(good: &[&Record], from: f64, to: f64) -> f64 {
+    let of = |r: &&Record| {
+        let (Some(first), Some(last)) = (r.first, r.last) else { return 0.0 };
+        if r.chunks.is_empty() {
+            let share = if last > first { (last.min(to) - first.max(from)).max(0.0) / (last - first) } else { 0.0 };
+            return share * f64::from(r.output);
+        }
+        let counted: u32 = r.chunks.iter().map(|(_, n)| u32::from(*n)).sum();
+        let inside = |(us, _): &&(u32, u16)| (from..=to).contains(&(r.sent + f64::from(*us) * 1e-6));
+        let tokens: u32 = r.chunks.iter().filter(inside).map(|(_, n)| u32::from(*n)).sum();
+        f64::from(tokens) * f64::from(r.output) / f64::from(counted.max(1))
+    };
+    good.iter().map(of).sum()
+}
+
+fn window(run: &Run, good: &[&Record]) -> Window {
+    let end = run.records.iter().map(|r| r.end).fold(0.0, f64::max);
+    let e2e = if good.is_empty() { 0.0 } else { good.iter().filter_map(|r| r.e2e()).sum::<f64>() / good.len() as f64 };
+    let last = run.last_scheduled;
+    // Under way at a hundred moments of the middle half, and from when on nine tenths of their median are.
+    let n = 200;
+    let mut steps: Vec<f64> = vec![0.0; n + 1];
+    if last > 0.0 {
+        for r in &run.records {
+            let place = |t: f64| ((t / last * n as f64).ceil().max(0.0) as usize).min(n + 1);
+            for step in &mut steps[place(r.sent).min(n + 1)..place(r.end).min(n + 1)] {
+                *step += 1.0;
+            }
+        }
+    }
+    let mut middle = steps[n / 4..3 * n / 4].to_vec();
+    middle.sort_by(f64::total_cmp);
+    let median = ranked(&middle, 0.5);
+    let from = steps.iter().position(|s| *s >= 0.9 * median && *s > 0.0).map_or(0.0, |i| i as f64 / n as f64 * last);
+    let inside = run.records.iter().filter(|r| r.scheduled >= from && r.scheduled <= last).count();
+    let whole = median == 0.0 || inside * 2 < run.records.len() || last - from < e2e;
+    let (from, to) = if whole { (0.0, end) } else { (from, last) };
+    let requests = run.records.iter().filter(|r| r.scheduled >= from && r.scheduled <= to).count() as u64;
+    Window { from, to, requests, whole, lengths: if e2e > 0.0 { (to - from) / e2e } else { 0.0 } }
+}
+
+/// Whether the last quarter of the window has clearly more requests under way than the second.
+fn grows(records: &[Record], from: f64, to: f64) -> bool {
+    let quarter = (to - from) / 4.0;
+    let (early, late) =
+        (under_way(records, from + quarter, from + 2.0 * quarter), under_way(records, to - quarter, to));
+    // Chance moves the number by its square root; a queue that grows moves it by more.
+    late > early * 1.3 + 2.0 * early.sqrt().max(1.0)
+}
+
+fn client(run: &Run, mean_ttft: f64) -> Client {
+    let first_turns: Vec<f64> = run.records.iter().filter(|r| r.turn == 0).map(Record::lag).collect();
+    let connect: Vec<f64> = run.records.iter().map(|r| r.connect).filter(|c| *c > 0.0).collect();
+    let mut sorted = first_turns.clone();
+    sorted.sort_by(f64::total_cmp);
+    let lag_p99_s = if sorted.is_empty() { 0.0 } else { ranked(&sorted, 0.99) };
+    let lag_limit_s = (0.01 * mean_ttft).max(1e-3);
+    Client {
+        lag: Figure::of(&first_turns),
+        lag_p99_s,
+        lag_limit_s,
+        tainted: lag_p99_s > lag_limit_s,
+        connect: Figure::of(&connect),
+        reopened: run.records.iter().filter(|r| r.reopened).count() as u64,
+        cpu: run.cpu,
+    }
+}
