@@ -6,6 +6,7 @@ mod failure;
 mod fit;
 mod flags;
 mod folder;
+mod gauge;
 mod gguf;
 mod glossary;
 mod inputs;
@@ -19,6 +20,7 @@ mod simulate;
 mod still;
 mod templates;
 mod tools;
+mod watch;
 
 use inputs::Inputs;
 use menu::{Does, Entry};
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
     let typed = guessed(typed, chosen.and_then(Entry::question));
     let sweep = typed.iter().any(|word| word == "--sweep");
     let chosen = chosen.map(|entry| if sweep { entry.swept() } else { entry });
-    let fields = chosen.and_then(Entry::question).map_or_else(Vec::new, Question::fields);
+    let fields = chosen.map_or_else(Vec::new, Entry::fields);
     let asked = config::settled(typed.clone(), &fields);
     match asked.and_then(|typed| run(&typed, chosen, &fields)) {
         Ok(code) => ExitCode::from(code),
@@ -93,6 +95,7 @@ fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<u8, 
     let question = match entry.does {
         Does::Answer(question, _) => question,
         Does::Tool(tool) => return tool(catalog, given, &output).map(|()| 0),
+        Does::Measure { run, .. } => return run(catalog, given, &output),
     };
     if !matches.get_flag("quiet") {
         flags::remark(fields, typed);

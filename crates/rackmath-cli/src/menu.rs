@@ -1,7 +1,7 @@
 //! What can be typed after `rackmath`: every question, views of some, and a few tools. Only the chosen one gets its flags.
 
 use crate::output::Output;
-use crate::{flags, tools};
+use crate::{flags, gauge, tools, watch};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use rackmath::ask::Question;
 use rackmath::field::Field;
@@ -21,6 +21,12 @@ pub struct Entry {
 pub enum Does {
     Answer(Question, Part),
     Tool(fn(Catalog, &ArgMatches, &Output) -> Result<(), Error>),
+    /// What is measured beside a prediction: its fields are flags as well, and its exit code is a verdict.
+    Measure {
+        run: fn(Catalog, &ArgMatches, &Output) -> Result<u8, Error>,
+        fields: fn() -> Vec<Field>,
+        args: fn() -> Vec<Arg>,
+    },
 }
 
 const VIEWS: &[Entry] = &[
@@ -127,6 +133,26 @@ const TOOLS: &[Entry] = &[
         ],
         does: Does::Tool(tools::completions),
     },
+    Entry {
+        name: "gauge",
+        about: "Is a server as fast as it should be: a load against it, or another tool's result file, with the prediction beside",
+        examples: &[
+            "rackmath gauge http://127.0.0.1:8000 --rate 4 --isl 1k --osl 256 --on 8xh200 --duration 60s",
+            "rackmath gauge http://10.0.0.7:8000 --ladder 1..64 --isl 1k --osl 256 --duration 5min",
+            "rackmath gauge --read results.json --on 1xh200 --model llama-3.1-8b",
+            gauge::CODES,
+        ],
+        does: Does::Measure { run: gauge::run, fields: gauge::fields, args: gauge::args },
+    },
+    Entry {
+        name: "watch",
+        about: "A running server from its own metrics, beside what it should do",
+        examples: &[
+            "rackmath watch http://127.0.0.1:8000 --on 8xh200 --model llama-3.1-70b",
+            "rackmath watch --replay before.txt after.txt --interval 30s --once",
+        ],
+        does: Does::Measure { run: watch::run, fields: watch::fields, args: watch::args },
+    },
 ];
 
 /// Who asks what: the first group is where everybody begins. A command that nobody has put here is listed at the end.
@@ -180,7 +206,16 @@ impl Entry {
     pub fn question(self) -> Option<Question> {
         match self.does {
             Does::Answer(question, _) => Some(question),
-            Does::Tool(_) => None,
+            Does::Tool(_) | Does::Measure { .. } => None,
+        }
+    }
+
+    /// What can be typed as a flag of a request.
+    pub fn fields(self) -> Vec<Field> {
+        match self.does {
+            Does::Answer(question, _) => question.fields(),
+            Does::Tool(_) => Vec::new(),
+            Does::Measure { fields, .. } => fields(),
         }
     }
 
@@ -199,7 +234,7 @@ impl Entry {
             _ if on("worked") => Part::Worked,
             _ if on("time") => Part::Timed,
             Does::Answer(_, part) => part,
-            Does::Tool(_) => Part::All,
+            Does::Tool(_) | Does::Measure { .. } => Part::All,
         }
     }
 }
@@ -242,7 +277,11 @@ pub fn full(line: Command, entry: Entry, fields: &[Field]) -> Command {
         [one] => line.after_help(format!("Example: {one}")),
         all => line.after_help(format!("Examples:\n  {}", all.join("\n  "))),
     };
-    let Does::Answer(question, _) = entry.does else { return tools::arguments(line, entry.name) };
+    let question = match entry.does {
+        Does::Answer(question, _) => question,
+        Does::Tool(_) => return tools::arguments(line, entry.name),
+        Does::Measure { args, .. } => return line.args(args()).args(flags::args(fields)),
+    };
     line.args(flags::args(fields)).args(own(question)).args(pictured(pictures(question)))
 }
 

@@ -179,7 +179,7 @@ fn opened(url: &str) -> bool {
 pub fn completions(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error> {
     let mut whole = menu::command(&[], None, &[]);
     for entry in menu::all() {
-        let fields = entry.question().map_or_else(Vec::new, Question::fields);
+        let fields = entry.fields();
         whole = whole.mut_subcommand(entry.name, |line| menu::full(line, entry, &fields));
     }
     let mut script = Vec::new();

@@ -242,7 +242,7 @@ pub async fn writing(client: &Client, found: &Found, endpoint: Option<Endpoint>,
     if endpoint != Endpoint::Tokens {
         // Two lengths give the template and the word.
         let mut counted = [0.0; 2];
-        for (count, n) in counted.iter_mut().zip([64_u32, 192]) {
+        for (count, n) in counted.iter_mut().zip([16_u32, 80]) {
             let body = writing.written(&[(9, n)], 1, false);
             let whole = client.fetch("POST", endpoint.path(), &body).await?;
             if whole.status != 200 {
@@ -252,14 +252,14 @@ pub async fn writing(client: &Client, found: &Found, endpoint: Option<Endpoint>,
             let usage = value.pointer("/usage/prompt_tokens").and_then(Value::as_f64);
             *count = usage.ok_or_else(|| Fault::Malformed("an answer without usage.prompt_tokens".into()))?;
         }
-        let word = (counted[1] - counted[0]) / 128.0;
+        let word = (counted[1] - counted[0]) / 64.0;
         if !(0.2..=8.0).contains(&word) {
             return Err(Fault::Malformed(format!(
-                "prompts of 64 and 192 words counted as {} and {} tokens",
+                "prompts of 16 and 80 words counted as {} and {} tokens",
                 counted[0], counted[1]
             )));
         }
-        writing.words = (counted[0] - 64.0 * word, word);
+        writing.words = (counted[0] - 16.0 * word, word);
     }
     Ok(writing)
 }

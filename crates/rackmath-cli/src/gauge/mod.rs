@@ -1,0 +1,470 @@
+//! `rackmath gauge`: a load against a server, or another tool's result file, with the prediction beside it.
+//!
+//! Exit codes: 0 measured and as it should be, 1 a target was missed or a figure lies outside its interval, 2 misuse, 3 measured but not to be
+//! judged: the client was late, nobody answered, or the run was cut short.
+
+pub mod beside;
+mod page;
+mod row;
+
+use crate::failure::at;
+use crate::flags;
+use crate::inputs::{self, Inputs};
+use crate::menu::{option, path, switch};
+use crate::output::{Output, print};
+use beside::{Beside, Row, Seen};
+use clap::{Arg, ArgMatches};
+use rackmath::ask::Question;
+use rackmath::field::Field;
+use rackmath::limit::AtMost;
+use rackmath::{Catalog, Error, estimate};
+use rackmath_measure::gauge::{
+    Arrivals, Ceiling, Client, Ended, Endpoint, Found, Key, Lengths, Limits, Measured, Plan, Server, Sharing, Step,
+    Stop, Target, Targets, knee, replayed,
+};
+use rackmath_measure::read::{self, Observed};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// Fields of an estimate that a measurement answers itself, or that it has no use for.
+const NOT_ASKED: [&str; 7] = ["/seek", "/max_load", "/prefix_hit", "/loras", "/media", "/embed", "/changes"];
+
+/// The fields of an estimate as flags of a measurement: the model is named by a flag, as the address has its place.
+pub fn fields() -> Vec<Field> {
+    let asked = |f: &Field| !NOT_ASKED.iter().any(|path| f.path == *path || f.path.starts_with(&format!("{path}/")));
+    let mut fields: Vec<Field> = Question::Estimate.fields().into_iter().filter(asked).collect();
+    for field in &mut fields {
+        field.position = None;
+    }
+    fields
+}
+
+pub fn args() -> Vec<Arg> {
+    let number = |name, value, help| option(name, value, help);
+    vec![
+        Arg::new("url").value_name("URL").help("Where the server is, such as http://127.0.0.1:8000").required_unless_present("read"),
+        path("read", "FILE", "Read a result file of vllm bench serve, SGLang, GuideLLM, AIPerf, genai-perf, inference-perf or InferenceX instead")
+            .conflicts_with("url"),
+        number("duration", "TIME", "How long to send [default: 60s]"),
+        number("requests", "N", "How many requests to send, instead"),
+        number("arrivals", "HOW", "How requests come: poisson, constant, or bursts=CV").default_value("poisson"),
+        path("trace", "FILE", "Replay a trace (Mooncake, Azure, BurstGPT, CSV): its times, lengths and shared prefixes"),
+        number("speed", "X", "Replay it so many times as fast").default_value("1").requires("trace"),
+        number("ladder", "FROM..TO", "Raise the rate by a factor until it no longer holds, such as 1..64, 1..64x1.5").conflicts_with("trace"),
+        number("length-spread", "SHARE", "Lengths lie evenly between this much below and above their mean").default_value("0"),
+        number("shared-prefix", "TOKENS", "Leading tokens that prompts have in common").default_value("0"),
+        number("prefix-groups", "N", "So many different common prefixes").default_value("1"),
+        number("turns", "N", "Turns of a conversation; each prompt begins with the one before").default_value("1"),
+        number("think", "TIME", "Time between an answer and the next turn").default_value("0s"),
+        option("endpoint", "WHICH", "tokens: /v1/completions with token numbers; completions, chat: with text [default: tokens where the engine takes them]")
+            .value_parser(["tokens", "completions", "chat"]),
+        option("served-model-name", "NAME", "The name requests give, where several models are served"),
+        number("warmup", "N", "Requests that are sent first and not counted").default_value("8"),
+        number("timeout", "TIME", "Longest answer").default_value("600s"),
+        number("stall", "TIME", "Longest silence within an answer").default_value("60s"),
+        number("seed", "N", "Seed of everything drawn").default_value("1"),
+        option("i-may-load", "HOST", "Says that a host outside this machine and private networks is yours to load").action(clap::ArgAction::Append),
+        option("key-env", "NAME", "Environment variable with the key; it is neither printed nor saved").default_value("OPENAI_API_KEY"),
+        path("ca", "FILE", "Certificates to trust, as PEM, instead of the system's"),
+        number("tokens-at-most", "N", "Stop before more tokens than this can be used, in and out"),
+        number("spend-at-most", "DOLLARS", "Stop before more than this can be spent, such as 2$; needs --token-price").requires("token-price"),
+        number("token-price", "IN/OUT", "Dollars for a million tokens, in and out, such as 0.5/1.5"),
+        path("save", "FILE", "Save the figures as rows in the form of validation/ (needs --on and the model)"),
+        path("records", "FILE", "Save every request as JSON lines: when it was due, sent, and each chunk"),
+        switch("no-predict", "Only measure"),
+    ]
+}
+
+/// Shown under the help.
+pub const CODES: &str = "Exit codes: 0 as it should be; 1 a target (--ttft, --tpot, --e2e) was missed or a figure lies outside its 80 % interval;\n2 misuse; 3 not to be judged: the client was late, nobody answered, or the run was cut short.";
+
+/// A word as a field of an estimate would read it: 1k, 30ms, 50%.
+pub fn amount(given: &ArgMatches, name: &str, like: &str) -> Result<Option<f64>, Error> {
+    let Some(text) = given.get_one::<String>(name) else { return Ok(None) };
+    let fields = Question::Estimate.fields();
+    let field = fields.iter().find(|f| f.path == like);
+    let value = field.and_then(|f| f.parse(text).ok()).and_then(|v| v.as_f64()).or_else(|| text.parse().ok());
+    let wrong = || {
+        Error::value(
+            name,
+            text,
+            if like.ends_with("_ms") { "a time such as 30ms, 60s" } else { "a number such as 64 or 1k" },
+        )
+    };
+    value.filter(|v| v.is_finite() && *v >= 0.0).map(Some).ok_or_else(wrong)
+}
+
+pub fn seconds(given: &ArgMatches, name: &str) -> Result<Option<f64>, Error> {
+    let Some(text) = given.get_one::<String>(name) else { return Ok(None) };
+    let text = text.trim();
+    let wrong = || Error::value(name, text, "a time such as 500ms, 60s, 2min, 1h");
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let scale = match text[split..].trim() {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let n: f64 = text[..split].trim().parse().map_err(|_| wrong())?;
+    Ok(Some(n * scale).filter(|s| s.is_finite() && *s >= 0.0)).and_then(|s| s.map(Some).ok_or_else(wrong))
+}
+
+fn whole(given: &ArgMatches, name: &str) -> Result<Option<u64>, Error> {
+    Ok(amount(given, name, "/isl")?.map(|n| n.round() as u64))
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<&'a Found>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<&'a Measured>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed: Option<&'a Observed>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ladder: Vec<&'a Step>,
+    figures: &'a [Row],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    beside: Option<&'a Beside>,
+    missed: &'a [String],
+    exit_code: u8,
+}
+
+pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<u8, Error> {
+    let fields = fields();
+    let mut inputs = Inputs::new(&catalog, given);
+    let typed = flags::request(&fields, given, &mut inputs)?;
+    let request: estimate::Request =
+        serde_json::from_value(Value::Object(typed.clone())).map_err(|e| Error::said(e.to_string()))?;
+    match given.get_one::<PathBuf>("read") {
+        Some(file) => from_file(&catalog, &mut inputs, &typed, &request, file, given, output),
+        None => from_server(&catalog, &mut inputs, &typed, &request, given, output),
+    }
+}
+
+/// Predicts beside, unless that is not wanted or not possible, which is said.
+fn predicted(
+    catalog: &Catalog,
+    inputs: &mut Inputs<'_>,
+    typed: &Map<String, Value>,
+    o: &Observed,
+    seen: Seen<'_>,
+    given: &ArgMatches,
+) -> Result<Result<Beside, String>, Error> {
+    if given.get_flag("no-predict") {
+        return Ok(Err(String::new()));
+    }
+    beside::beside(catalog, inputs, typed, o, seen)
+}
+
+fn from_file(
+    catalog: &Catalog,
+    inputs: &mut Inputs<'_>,
+    typed: &Map<String, Value>,
+    request: &estimate::Request,
+    file: &Path,
+    given: &ArgMatches,
+    output: &Output,
+) -> Result<u8, Error> {
+    let name = file.display().to_string();
+    let mut code = 0;
+    for mut o in read::read(&name, &inputs::trace(file)?)? {
+        // What the file does not say may be typed.
+        o.rate = o.rate.or(request.rate_per_s);
+        o.concurrency = o.concurrency.or(request.concurrency);
+        o.isl = o.isl.or_else(|| typed.contains_key("isl").then_some(request.isl));
+        o.osl = o.osl.or_else(|| typed.contains_key("osl").then_some(request.osl));
+        let beside = predicted(catalog, inputs, typed, &o, Seen::default(), given)?;
+        let missed = missed(request, &o);
+        let outside = beside.as_ref().is_ok_and(Beside::outside);
+        let own = u8::from(!missed.is_empty() || outside);
+        code = code.max(own);
+        let figures = beside.as_ref().map_or_else(|_| beside::alone(&o), |b| b.rows.clone());
+        if output.json {
+            let answer = Answer {
+                found: None,
+                measured: None,
+                observed: Some(&o),
+                ladder: vec![],
+                figures: &figures,
+                beside: beside.as_ref().ok(),
+                missed: &missed,
+                exit_code: own,
+            };
+            print(&rackmath::ask::json(&answer)?)?;
+        } else {
+            print(&page::read(&o, &figures, &beside, &missed, output.style))?;
+        }
+        if let Some(path) = given.get_one::<PathBuf>("save") {
+            row::save(path, catalog, typed, &o, None)?;
+        }
+    }
+    Ok(code)
+}
+
+/// Targets that the measurement misses, in words.
+fn missed(request: &estimate::Request, o: &Observed) -> Vec<String> {
+    let each =
+        [("TTFT", request.ttft_ms, o.ttft_ms), ("TPOT", request.tpot_ms, o.tpot_ms), ("E2E", request.e2e_ms, o.e2e_ms)];
+    let miss = |(name, target, times): (&str, Option<AtMost>, read::Times)| {
+        let target = target?;
+        let (which, value) = match target.percentile {
+            None => ("mean".to_owned(), times.mean),
+            Some(50.0) => ("p50".to_owned(), times.p50),
+            Some(90.0) => ("p90".to_owned(), times.p90),
+            Some(99.0) => ("p99".to_owned(), times.p99),
+            Some(p) => (format!("p{p}"), None),
+        };
+        match value {
+            Some(value) if value <= target.ms => None,
+            Some(value) => Some(format!(
+                "{name} {which} is {} ms, the target {} ms",
+                beside::digits(value),
+                beside::digits(target.ms)
+            )),
+            None => Some(format!(
+                "{name} {which} was not measured: a p99 needs 1,000 requests, and of percentiles p50, p90 and p99 are kept"
+            )),
+        }
+    };
+    each.into_iter().filter_map(miss).collect()
+}
+
+fn plan(given: &ArgMatches, typed: &Map<String, Value>, request: &estimate::Request) -> Result<(Plan, f64), Error> {
+    let duration = seconds(given, "duration")?.unwrap_or(60.0);
+    let word = given.get_one::<String>("arrivals").map_or("poisson", String::as_str);
+    let cv = match word.split_once('=') {
+        None if word == "poisson" => 1.0,
+        None if word == "constant" => 0.0,
+        Some(("bursts", cv)) => {
+            cv.parse().map_err(|_| Error::value("arrivals", word, "bursts=CV, such as bursts=3"))?
+        }
+        _ => return Err(Error::value("arrivals", word, "poisson, constant or bursts=CV")),
+    };
+    let open = |rate| Arrivals::Open { rate, cv };
+    let arrivals = match (request.rate_per_s, request.concurrency) {
+        (Some(_), Some(_)) => {
+            return Err(Error::said("a rate and a concurrency")
+                .hint("expected one: --rate for arrivals of their own, --concurrency for a closed loop"));
+        }
+        (Some(rate), None) => open(rate),
+        (None, Some(n)) => Arrivals::Closed { concurrency: n.round().max(0.0) as usize },
+        (None, None) => open(1.0),
+    };
+    let requests = match (whole(given, "requests")?, &arrivals) {
+        (Some(n), _) => n as usize,
+        (None, Arrivals::Open { rate, .. }) => (rate * duration).ceil().max(1.0) as usize,
+        // As many as can be asked in the time; the time ends it.
+        (None, _) => 100_000,
+    };
+    let timed = given.get_one::<String>("requests").is_none() || given.get_one::<String>("duration").is_some();
+    let length = |key: &str, n: f64| if typed.contains_key(key) { n } else { n.min(256.0) };
+    let plan = Plan {
+        until_s: timed.then_some(duration),
+        arrivals,
+        lengths: Lengths {
+            input: length("isl", request.isl).round() as u32,
+            output: length("osl", request.osl).round() as u32,
+            spread: amount(given, "length-spread", "/isl")?.unwrap_or(0.0),
+        },
+        sharing: Sharing {
+            prefix: whole(given, "shared-prefix")?.unwrap_or(0) as u32,
+            groups: whole(given, "prefix-groups")?.unwrap_or(1) as u32,
+            turns: whole(given, "turns")?.unwrap_or(1) as u32,
+            think_s: seconds(given, "think")?.unwrap_or(0.0),
+        },
+        requests,
+        ceiling: ceiling(given)?,
+        targets: Targets {
+            ttft: request.ttft_ms.map(|t| t.ms * 1e-3),
+            tpot: request.tpot_ms.map(|t| t.ms * 1e-3),
+            e2e: request.e2e_ms.map(|t| t.ms * 1e-3),
+        },
+        seed: whole(given, "seed")?.unwrap_or(1),
+    };
+    Ok((plan, duration))
+}
+
+fn ceiling(given: &ArgMatches) -> Result<Ceiling, Error> {
+    let price = match given.get_one::<String>("token-price") {
+        None => (0.0, 0.0),
+        Some(text) => {
+            let wrong =
+                || Error::value("token-price", text, "dollars for a million tokens in and out, such as 0.5/1.5");
+            let (a, b) = text.split_once('/').ok_or_else(wrong)?;
+            let read = |t: &str| {
+                t.trim().trim_matches('$').parse::<f64>().ok().filter(|p| p.is_finite() && *p >= 0.0).ok_or_else(wrong)
+            };
+            (read(a)?, read(b)?)
+        }
+    };
+    let dollars = match given.get_one::<String>("spend-at-most") {
+        None => None,
+        Some(text) => {
+            let n = text.trim().trim_matches('$').trim().parse::<f64>().ok().filter(|d| d.is_finite() && *d > 0.0);
+            Some(n.ok_or_else(|| Error::value("spend-at-most", text, "dollars, such as 2$"))?)
+        }
+    };
+    Ok(Ceiling { tokens: amount(given, "tokens-at-most", "/isl")?, dollars, price })
+}
+
+/// A client of the server that was named, if it may be loaded.
+pub fn client(given: &ArgMatches, limits: Limits) -> Result<Client, Error> {
+    let url = given.get_one::<String>("url").map_or("", String::as_str);
+    let target = Target::read(url)?;
+    let addresses = target.addresses()?;
+    let may: Vec<String> = given.get_many::<String>("i-may-load").into_iter().flatten().cloned().collect();
+    target.allowed(&addresses, &may)?;
+    let name = given.get_one::<String>("key-env").map_or("OPENAI_API_KEY", String::as_str);
+    let key = std::env::var(name).ok().filter(|key| !key.trim().is_empty()).map(|key| Key::new(&key)).transpose()?;
+    let named = given.value_source("key-env") == Some(clap::parser::ValueSource::CommandLine);
+    if key.is_none() && named {
+        return Err(Error::value("key-env", name, "the name of an environment variable that is set"));
+    }
+    let ca = given.get_one::<PathBuf>("ca").map(|p| p.display().to_string());
+    Client::new(target, addresses, key, limits, ca.as_deref())
+}
+
+fn from_server(
+    catalog: &Catalog,
+    inputs: &mut Inputs<'_>,
+    typed: &Map<String, Value>,
+    request: &estimate::Request,
+    given: &ArgMatches,
+    output: &Output,
+) -> Result<u8, Error> {
+    let (mut plan, duration) = plan(given, typed, request)?;
+    let limits = Limits {
+        total_s: seconds(given, "timeout")?.unwrap_or(600.0),
+        stall_s: seconds(given, "stall")?.unwrap_or(60.0),
+        ..Limits::default()
+    };
+    let limits = Limits { head_s: limits.head_s.min(limits.total_s), ..limits };
+    let schedule = match given.get_one::<PathBuf>("trace") {
+        None => plan.schedule()?,
+        Some(file) => {
+            let trace = rackmath_spec::trace::read(&file.display().to_string(), &inputs::trace(file)?)?;
+            let speed = amount(given, "speed", "/isl")?.unwrap_or(1.0);
+            plan.arrivals = Arrivals::Trace { speed };
+            plan.until_s = seconds(given, "duration")?;
+            replayed(&trace, speed, whole(given, "requests")?.unwrap_or(u64::MAX) as usize)?
+        }
+    };
+    let stop = Stop::default();
+    let handler = stop.clone();
+    // The first Ctrl-C ends the run and keeps what was measured, the second ends the process.
+    let _ = ctrlc::set_handler(move || {
+        if handler.stopped() {
+            std::process::exit(130);
+        }
+        handler.now();
+    });
+    let endpoint = given.get_one::<String>("endpoint").map(|e| match e.as_str() {
+        "tokens" => Endpoint::Tokens,
+        "completions" => Endpoint::Completions,
+        _ => Endpoint::Chat,
+    });
+    let name = given.get_one::<String>("served-model-name").map(String::as_str);
+    let server = Server::find(client(given, limits)?, name, endpoint, plan.seed)?;
+    let warmup = whole(given, "warmup")?.unwrap_or(8) as usize;
+    eprintln!(
+        "{}: {} under {}; {warmup} requests first, then {}",
+        server.client.target,
+        server.found.model,
+        server.found.engine.as_deref().unwrap_or("an unknown engine"),
+        page::intention(&plan, &schedule)
+    );
+    server.warm(&plan, warmup, &stop)?;
+    if let Some(rungs) = given.get_one::<String>("ladder") {
+        return climbed(&server, &plan, rungs, duration, &stop, output);
+    }
+    let measured = server.measure(&plan, schedule, &stop)?;
+    if let Some(path) = given.get_one::<PathBuf>("records") {
+        let lines: Result<Vec<String>, _> = measured.records.iter().map(serde_json::to_string).collect();
+        let text = lines.map_err(|e| Error::said(e.to_string()))?.join("\n") + "\n";
+        row::whole(path, text.as_bytes())?;
+    }
+    let mut o = Observed::of(&measured, "rackmath gauge");
+    o.model = Some(server.found.model.clone());
+    match plan.arrivals {
+        Arrivals::Closed { concurrency } => o.concurrency = Some(concurrency as f64),
+        _ => o.rate = Some(measured.summary.offered_per_s),
+    }
+    let seen = Seen { found: Some(&server.found), measured: Some(&measured) };
+    let answered = measured.summary.counts.answered > 0;
+    let beside =
+        if answered { predicted(catalog, inputs, typed, &o, seen, given)? } else { Err("nobody answered".into()) };
+    let missed = if answered { missed(request, &o) } else { vec![] };
+    let outside = beside.as_ref().is_ok_and(Beside::outside);
+    let unjudged = !answered || measured.summary.client.tainted || measured.summary.ended != Ended::Complete;
+    let code = if unjudged { 3 } else { u8::from(!missed.is_empty() || outside) };
+    let figures = beside.as_ref().map_or_else(|_| beside::alone(&o), |b| b.rows.clone());
+    if output.json {
+        let answer = Answer {
+            found: Some(&server.found),
+            measured: Some(&measured),
+            observed: None,
+            ladder: vec![],
+            figures: &figures,
+            beside: beside.as_ref().ok(),
+            missed: &missed,
+            exit_code: code,
+        };
+        print(&rackmath::ask::json(&answer)?)?;
+    } else {
+        print(&page::measured(&server, &plan, &measured, &figures, &beside, &missed, output.style))?;
+    }
+    if let Some(path) = given.get_one::<PathBuf>("save").filter(|_| answered) {
+        row::save(path, catalog, typed, &o, Some(&server.found))?;
+    }
+    Ok(code)
+}
+
+fn climbed(server: &Server, plan: &Plan, rungs: &str, seconds: f64, stop: &Stop, output: &Output) -> Result<u8, Error> {
+    let wrong =
+        || Error::value("ladder", rungs, "rates from..to, such as 1..64, or 1..64x1.5 with the factor between them");
+    let (from, rest) = rungs.split_once("..").ok_or_else(wrong)?;
+    let (to, factor) = rest.split_once('x').unwrap_or((rest, "2"));
+    let read = |t: &str| t.trim().parse::<f64>().ok().filter(|x| x.is_finite() && *x > 0.0).ok_or_else(wrong);
+    let (from, to, factor) = (read(from)?, read(to)?, read(factor)?);
+    if factor <= 1.01 || to < from {
+        return Err(wrong());
+    }
+    let rates: Vec<f64> =
+        std::iter::successors(Some(from), |r| Some(r * factor)).take_while(|r| *r <= to * 1.000_001).take(64).collect();
+    let each = (seconds / rates.len() as f64).max(2.0);
+    let steps = server.ladder(plan, &rates, each, stop, |step| {
+        eprintln!(
+            "{} requests a second: {}",
+            beside::digits(step.rate),
+            if step.holds() { "holds" } else { "does not hold" }
+        );
+    })?;
+    let (held, failed) = knee(&steps);
+    let tainted = steps.iter().any(|s| s.measured.summary.client.tainted);
+    let code = if tainted || stop.stopped() { 3 } else { u8::from(held.is_none()) };
+    if output.json {
+        let answer = Answer {
+            found: Some(&server.found),
+            measured: None,
+            observed: None,
+            ladder: steps.iter().collect(),
+            figures: &[],
+            beside: None,
+            missed: &[],
+            exit_code: code,
+        };
+        print(&rackmath::ask::json(&answer)?)?;
+    } else {
+        print(&page::ladder(server, &steps, held, failed, output.style))?;
+    }
+    Ok(code)
+}
+
+/// Where a file cannot be written, in its own words.
+pub fn unwritten(path: &Path, e: std::io::Error) -> Error {
+    at(path, e)
+}
