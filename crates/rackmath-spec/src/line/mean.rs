@@ -220,16 +220,7 @@ impl State {
             Cache => s.cache = Some(Bytes::b(count(self.program, flag)? as f64)),
             Blocks => s.blocks = Some(whole(flag, name, 1)?),
             CacheTokens => s.cache_tokens = Some(whole(flag, name, 1)?),
-            Longest => {
-                let value = text(flag)?;
-                let auto = matches!(value.as_str(), "auto" | "-1") && self.program == Program::Vllm;
-                self.fit_longest = auto;
-                // llama.cpp takes 0 for the model's own.
-                let own = value == "0" && self.program == Program::LlamaCpp || value == "None" || value == "null";
-                if !auto && !own {
-                    self.start.longest = Some(count(self.program, flag)?);
-                }
-            }
+            Longest => self.longest(flag)?,
             Sequences => {
                 let auto = self.program == Program::LlamaCpp && text(flag)? == "-1";
                 if !auto {
@@ -313,6 +304,18 @@ impl State {
             Bears => return Ok(Use::Unmodelled(None)),
         }
         Ok(Use::Obeyed)
+    }
+
+    fn longest(&mut self, flag: &Said) -> Result<(), SpecError> {
+        let value = text(flag)?;
+        let auto = matches!(value.as_str(), "auto" | "-1") && self.program == Program::Vllm;
+        self.fit_longest = auto;
+        // llama.cpp takes 0 for the model's own.
+        let own = value == "0" && self.program == Program::LlamaCpp || value == "None" || value == "null";
+        if !auto && !own {
+            self.start.longest = Some(count(self.program, flag)?);
+        }
+        Ok(())
     }
 
     /// `--no-NAME` of a switch.
