@@ -8,7 +8,8 @@ use serde::Serialize;
 /// A word, what it means, and who says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Term {
-    pub term: &'static str,
+    #[serde(rename = "term")]
+    pub word: &'static str,
     pub meaning: &'static str,
     pub more: &'static str,
 }
@@ -18,20 +19,20 @@ pub fn terms() -> impl Iterator<Item = Term> {
     include_str!("glossary.txt").lines().filter_map(|line| {
         let (term, rest) = line.split_once(": ")?;
         let (meaning, more) = rest.rsplit_once(". ")?;
-        Some(Term { term, meaning, more })
+        Some(Term { word: term, meaning, more })
     })
 }
 
 /// Words whose name holds what was asked for; all when nothing was.
 fn found(wanted: &str) -> Result<Vec<Term>, Error> {
     let lower = wanted.trim().to_lowercase();
-    let exact: Vec<Term> = terms().filter(|t| t.term.to_lowercase() == lower).collect();
-    let near: Vec<Term> = terms().filter(|t| t.term.to_lowercase().contains(&lower)).collect();
+    let exact: Vec<Term> = terms().filter(|t| t.word.to_lowercase() == lower).collect();
+    let near: Vec<Term> = terms().filter(|t| t.word.to_lowercase().contains(&lower)).collect();
     if !exact.is_empty() {
         return Ok(exact);
     }
     if near.is_empty() {
-        let names: Vec<String> = terms().map(|t| t.term.to_lowercase()).collect();
+        let names: Vec<String> = terms().map(|t| t.word.to_lowercase()).collect();
         let hint = rackmath_spec::nearest(&lower, names.iter().map(String::as_str));
         let hint = hint
             .first()
@@ -47,8 +48,9 @@ pub fn run(_: Catalog, given: &ArgMatches, output: &Output) -> Result<(), Error>
     if output.json {
         return print(&rackmath::ask::json(&list)?);
     }
-    let text: String = list.iter().map(|t| format!("{}\n    {}. More: {}\n", t.term, t.meaning, t.more)).collect();
-    print(&text)
+    let lines: Vec<String> =
+        list.iter().map(|t| format!("{}\n    {}. More: {}\n", t.word, t.meaning, t.more)).collect();
+    print(&lines.concat())
 }
 
 #[cfg(test)]
@@ -61,15 +63,15 @@ mod tests {
         assert_eq!(all.len(), include_str!("glossary.txt").lines().count(), "every line is a word");
         for pair in all.windows(2) {
             assert!(
-                pair[0].term.to_lowercase() < pair[1].term.to_lowercase(),
+                pair[0].word.to_lowercase() < pair[1].word.to_lowercase(),
                 "{} before {}",
-                pair[0].term,
-                pair[1].term
+                pair[0].word,
+                pair[1].word
             );
         }
         for term in all {
             let name = term.more.strip_prefix("rackmath ").and_then(|m| m.split(' ').next()).expect("a command");
-            assert!(crate::menu::find(name).is_some(), "{}: {name}", term.term);
+            assert!(crate::menu::find(name).is_some(), "{}: {name}", term.word);
         }
     }
 

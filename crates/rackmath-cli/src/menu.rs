@@ -180,11 +180,11 @@ fn hidden(entry: Entry) -> bool {
 pub fn grouped() -> String {
     let line = |entry: Entry| format!("  {:<12} {}\n", entry.name, entry.about);
     let known = |name: &&str| GROUPS.iter().any(|(_, names)| names.contains(name));
-    let mut text = String::new();
-    for (title, names) in GROUPS {
+    let group = |(title, names): &(&str, &[&str])| {
         let lines: String = names.iter().filter_map(|name| find(name)).map(line).collect();
-        text += &format!("{title}:\n{lines}\n");
-    }
+        format!("{title}:\n{lines}\n")
+    };
+    let text = GROUPS.iter().map(group).collect::<Vec<_>>().concat();
     let rest: String = all().filter(|e| !hidden(*e) && !known(&e.name)).map(line).collect();
     if rest.is_empty() { text } else { format!("{text}More:\n{rest}\n") }
 }

@@ -36,8 +36,8 @@ const FILES: &[(&str, &str, &str)] = &[
 
 pub fn run(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error> {
     let Some(name) = given.get_one::<String>("name") else {
-        let lines: String = FILES.iter().map(|(name, about, _)| format!("{name:<15} {about}\n")).collect();
-        return print(&lines);
+        let lines: Vec<String> = FILES.iter().map(|(name, about, _)| format!("{name:<15} {about}\n")).collect();
+        return print(&lines.concat());
     };
     let found = FILES.iter().find(|(file, ..)| file == name || file.split('.').next() == Some(name.as_str()));
     let near = || rackmath_spec::nearest(name, FILES.iter().map(|(file, ..)| *file)).first().cloned();

@@ -262,20 +262,14 @@ impl Watch<'_> {
             Err(why) => shown.without = why,
             Ok((request, answer)) => {
                 shown.beside = Some(beside::compared(&answer, &o, seen));
-                self.placed(&mut shown, request, &answer, &o)?;
+                self.placed(&mut shown, request, &answer, &o);
             }
         }
         Ok(shown)
     }
 
     /// The roofline, the curve, money, and twice the load.
-    fn placed(
-        &mut self,
-        shown: &mut Shown,
-        request: Map<String, Value>,
-        answer: &Answer,
-        o: &Observed,
-    ) -> Result<(), Error> {
+    fn placed(&mut self, shown: &mut Shown, request: Map<String, Value>, answer: &Answer, o: &Observed) {
         shown.chips = answer.chips.max(1);
         if let Some(served) = &answer.served {
             let measured = o.tpot_ms.mean.filter(|t| *t > 0.0).map(|tpot| served.step.ideal_ms / tpot);
@@ -328,7 +322,6 @@ impl Watch<'_> {
         };
         shown.usd_per_hour = price.or_else(listed).map(|p| p * shown.chips as f64);
         shown.tokens_per_usd = shown.usd_per_hour.filter(|p| *p > 0.0).zip(o.output_tok_s).map(|(p, t)| t * 3600.0 / p);
-        Ok(())
     }
 }
 

@@ -143,7 +143,8 @@ fn chat_prompts_are_as_long_as_asked() {
 
 #[test]
 fn every_fault_is_named_and_counted_and_nothing_hangs() {
-    let cases: &[(fn(u64) -> Act, &str)] = &[
+    type Case = (fn(u64) -> Act, &'static str);
+    let cases: &[Case] = &[
         (|n| if n % 2 == 0 { Act::Status(429) } else { Act::Answer }, "status 429"),
         (|n| if n % 2 == 0 { Act::Status(500) } else { Act::Answer }, "status 500"),
         (|n| if n % 2 == 0 { Act::Stall } else { Act::Answer }, "timeout: stream stalled"),
@@ -161,7 +162,7 @@ fn every_fault_is_named_and_counted_and_nothing_hangs() {
         assert_eq!((faults(&m), m.summary.counts.answered), (vec![(*kind, 10)], 10), "{:?}", m.summary.counts);
         assert_eq!(m.summary.counts.examples.len(), 1);
         // Its limits allow 5 s for a request; the rest is the schedule.
-        assert!(begun.elapsed() < Duration::from_secs(60), "{kind}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_mins(1), "{kind}: {:?}", begun.elapsed());
     }
 }
 

@@ -44,11 +44,11 @@ fn started() -> Option<Llama> {
             }
         }
     });
-    let port = port.recv_timeout(Duration::from_secs(120)).expect("the server starts within two minutes");
+    let port = port.recv_timeout(Duration::from_mins(2)).expect("the server starts within two minutes");
     let llama = Llama(child, port);
     let begun = Instant::now();
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "no connection");
+        assert!(begun.elapsed() < Duration::from_mins(1), "no connection");
         std::thread::sleep(Duration::from_millis(50));
     }
     Some(llama)

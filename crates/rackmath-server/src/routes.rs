@@ -415,8 +415,10 @@ async fn export(State(s): Shared, Path(name): Path<String>, query: Query, caller
 /// A picture that a page put together from several answers.
 async fn draw_posted(State(s): Shared, query: Query, caller: Caller, said: Said) -> Answered {
     let (_, format) = wanted(query, "expected ?format=svg")?;
-    let drawn =
-        s.answers.work(caller, Cost::SMALL, move |_| Ok(page::drawable(&said.text).map(|f| (format.draw)(&f))?)).await?;
+    let drawn = s
+        .answers
+        .work(caller, Cost::SMALL, move |_| Ok(page::drawable(&said.text).map(|f| (format.draw)(&f))?))
+        .await?;
     Ok(([(header::CONTENT_TYPE, format.mime)], drawn).into_response())
 }
 

@@ -77,6 +77,9 @@ pub fn beside(
     Ok(asked(catalog, inputs, typed, o, seen)?.map(|(_, answer)| compared(&answer, o, seen)))
 }
 
+/// A request with its answer, or why there is none.
+pub type Asked = Result<(Map<String, Value>, estimate::Answer), String>;
+
 /// Asks for the prediction at the load that was measured: the request and its answer; nothing where the machine or the model is not known, which is said.
 pub fn asked(
     catalog: &Catalog,
@@ -84,7 +87,7 @@ pub fn asked(
     typed: &Map<String, Value>,
     o: &Observed,
     seen: Seen<'_>,
-) -> Result<Result<(Map<String, Value>, estimate::Answer), String>, Error> {
+) -> Result<Asked, Error> {
     let mut request = typed.clone();
     let has = |request: &Map<String, Value>, path: &str| Value::Object(request.clone()).pointer(path).is_some();
     if !has(&request, "/setting/on") {

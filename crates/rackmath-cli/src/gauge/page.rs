@@ -1,7 +1,7 @@
 //! A measurement as text: what was found, how far the client can be trusted, each figure with its definition, and the prediction beside it.
 
 use super::beside::{Beside, Row, digits};
-use rackmath_measure::gauge::{Arrival, Arrivals, Ended, Measured, Plan, Server, Step};
+use rackmath_measure::gauge::{Arrival, Arrivals, Ended, Measured, Plan, Server, Step, Summary};
 use rackmath_measure::read::Observed;
 use rackmath_report::Style;
 use std::fmt::Write as _;
@@ -204,6 +204,26 @@ pub fn measured(
     counts(&mut out, m, style);
     out.push('\n');
     out.push_str(&table(rows, style, true));
+    spread(&mut out, s, style);
+    if s.grows {
+        let _ = writeln!(
+            out,
+            "  {}",
+            style.bad(
+                "the number under way grows through the run: more is offered than is served, there is no steady state"
+            )
+        );
+    }
+    if let Some((share, rate)) = s.good {
+        let _ =
+            writeln!(out, "  {:.1} % of scheduled requests met the targets: {} a second", share * 100.0, digits(rate));
+    }
+    verdict(&mut out, beside, missed, style);
+    out
+}
+
+/// How the figures spread, and what was under way.
+fn spread(out: &mut String, s: &Summary, style: Style) {
     if let Some(itl) = &s.itl {
         let _ = writeln!(
             out,
@@ -239,21 +259,6 @@ pub fn measured(
             .filter(|c| *c > 0.0)
             .map_or_else(String::new, |c| format!("; {:.1} % of prompts from the cache", c * 100.0))
     );
-    if s.grows {
-        let _ = writeln!(
-            out,
-            "  {}",
-            style.bad(
-                "the number under way grows through the run: more is offered than is served, there is no steady state"
-            )
-        );
-    }
-    if let Some((share, rate)) = s.good {
-        let _ =
-            writeln!(out, "  {:.1} % of scheduled requests met the targets: {} a second", share * 100.0, digits(rate));
-    }
-    verdict(&mut out, beside, missed, style);
-    out
 }
 
 fn counts(out: &mut String, m: &Measured, style: Style) {

@@ -149,7 +149,7 @@ fn named(found: &mut Found, listed: Option<&Value>, model: Option<&str>) {
     let all = listed.and_then(|v| v.get("data")).and_then(Value::as_array);
     let of = |entry: &&Value| model.is_none_or(|m| entry.get("id").and_then(Value::as_str) == Some(m));
     let Some(entry) = all.and_then(|all| all.iter().find(of)) else {
-        found.model = model.unwrap_or_default().to_owned();
+        model.unwrap_or_default().clone_into(&mut found.model);
         return;
     };
     let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);

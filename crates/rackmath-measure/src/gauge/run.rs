@@ -439,14 +439,13 @@ async fn exchanged(shared: &Shared, record: &mut Record, body: &[u8]) -> Result<
     let bytes = client.request("POST", shared.writing.endpoint.path(), body);
     let mut kept = client.kept();
     loop {
-        let mut connection = match kept.take() {
-            Some(connection) => connection,
-            None => {
-                let from = shared.now();
-                let connection = client.open().await?;
-                record.connect = shared.now() - from;
-                connection
-            }
+        let mut connection = if let Some(connection) = kept.take() {
+            connection
+        } else {
+            let from = shared.now();
+            let connection = client.open().await?;
+            record.connect = shared.now() - from;
+            connection
         };
         record.sent = shared.now();
         let head = async {

@@ -273,7 +273,7 @@ mod tests {
         let after = taken(30.0, include_str!("../../tests/data/vllm_0.32.0_metrics.txt"));
         let v = view(&[idle.clone(), busy.clone()]).expect("a view");
         let near = |value: Option<f64>, wanted: f64| {
-            assert!((value.expect("known") / wanted - 1.0).abs() < 1e-6, "{value:?} {wanted}")
+            assert!((value.expect("known") / wanted - 1.0).abs() < 1e-6, "{value:?} {wanted}");
         };
         // 27 requests in 20 s; 456 tokens; the means of the histograms.
         near(v.rate, 27.0 / 20.0);

@@ -426,13 +426,11 @@ fn counted(
 }
 
 fn as_counted(b: &Budget, engine: &str) -> Remark {
-    match &b.refusal {
-        Some(refusal) => says("check_refuses").with("engine", engine).with("why", check::why(refusal)),
-        None => {
-            let said = says("check_starts").with("engine", engine).with("cache", b.cache).with("tokens", b.tokens);
-            said.with("requests", b.concurrency).with("longest", b.longest)
-        }
+    if let Some(refusal) = &b.refusal {
+        return says("check_refuses").with("engine", engine).with("why", check::why(refusal));
     }
+    let said = says("check_starts").with("engine", engine).with("cache", b.cache).with("tokens", b.tokens);
+    said.with("requests", b.concurrency).with("longest", b.longest)
 }
 
 /// The request as a server's command line beside it says, with what became of its flags.
