@@ -22,8 +22,3 @@ static ALL: LazyLock<Catalog> = LazyLock::new(|| {
 pub fn embedded() -> Catalog {
     ALL.clone()
 }
-
-/// Everything in `data/` as one JSON text: what a browser fetches beside the program and puts on its own shelves.
-pub fn bundle() -> String {
-    serde_json::to_string(FILES).expect("text is JSON")
-}

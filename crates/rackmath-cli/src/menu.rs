@@ -6,6 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use rackmath::ask::Question;
 use rackmath::field::Field;
 use rackmath::{Catalog, Error};
+use rackmath_report::Style;
 use rackmath_report::reply::{Part, pictures};
 use std::path::PathBuf;
 
@@ -158,7 +159,10 @@ const TOOLS: &[Entry] = &[
 /// Who asks what: the first group is where everybody begins. A command that nobody has put here is listed at the end.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Begin here", &["estimate", "plan", "check", "memory", "simulate", "web"]),
-    ("I serve a model", &["capacity", "when", "trace", "validate", "layout", "traffic", "engines"]),
+    (
+        "I serve a model",
+        &["gauge", "watch", "fit", "capacity", "when", "trace", "validate", "layout", "traffic", "engines"],
+    ),
     (
         "I plan hardware",
         &["compare", "frontier", "hardware", "whatif", "outlook", "fleet", "chips", "systems", "racks", "merge"],
@@ -169,7 +173,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("I read prices", &["price", "cost", "own", "breakeven", "cache", "fastmode", "deduce"]),
     ("I learn", &["step", "curve", "explain", "models", "lecture", "practice", "station", "glossary"]),
-    ("Tools", &["ask", "schema", "templates", "man", "completions"]),
+    ("Tools", &["probe", "ask", "schema", "templates", "man", "completions"]),
 ];
 
 fn hidden(entry: Entry) -> bool {
@@ -178,7 +182,9 @@ fn hidden(entry: Entry) -> bool {
 
 /// The commands by who asks, a line each.
 pub fn grouped() -> String {
-    let line = |entry: Entry| format!("  {:<12} {}\n", entry.name, entry.about);
+    // As wide as help is at most.
+    let page = Style { color: false, width: 98 };
+    let line = |entry: Entry| page.wrapped(&format!("  {:<12} ", entry.name), &" ".repeat(15), entry.about);
     let known = |name: &&str| GROUPS.iter().any(|(_, names)| names.contains(name));
     let group = |(title, names): &(&str, &[&str])| {
         let lines: String = names.iter().filter_map(|name| find(name)).map(line).collect();

@@ -27,7 +27,7 @@ pub fn write(folder: &Path, engine: Option<&Path>) -> Result<(), Error> {
         put(name, &bytes)?;
     }
     put("engine/rackmath.wasm.bin", &packed(&engine)?)?;
-    put("engine/catalogue.json.bin", &packed(rackmath_catalog::bundle().as_bytes())?)?;
+    put("engine/catalogue.json.bin", &packed(rackmath_catalog::embedded().bundle().as_bytes())?)?;
     print(&format!(
         "the blackboard is in {0}: {1:.1} MB, of which browsers fetch what they show\nserve it with any file host, such as: python3 -m http.server -d {0}\n",
         folder.display(),

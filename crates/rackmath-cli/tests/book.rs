@@ -250,7 +250,7 @@ fn fifty_questions_are_answered() {
             eprintln!("rackmath{line}: only in an optimised build");
             continue;
         }
-        assert!(shown(&words(line)).lines().count() >= 5, "{line}");
+        assert!(shown(&words(line)).lines().count() >= 2, "{line}");
     }
 }
 

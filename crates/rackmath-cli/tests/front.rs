@@ -11,7 +11,9 @@ fn listed() -> Vec<(String, Vec<String>)> {
     for line in shown("--help").lines().take_while(|l| *l != "Options:") {
         if let Some(title) = line.strip_suffix(':').filter(|l| !l.starts_with([' ', 'U'])) {
             groups.push((title.to_owned(), Vec::new()));
-        } else if let (Some((_, names)), Some(rest)) = (groups.last_mut(), line.strip_prefix("  ")) {
+        } else if let (Some((_, names)), Some(rest)) = (groups.last_mut(), line.strip_prefix("  "))
+            && !rest.starts_with(' ')
+        {
             names.extend(rest.split(' ').next().map(str::to_owned));
         }
     }

@@ -16,7 +16,6 @@ use rackmath::ask::{self, Question, Terms};
 use rackmath::{Catalog, Error, field};
 use rackmath_report::page;
 use rackmath_units::Effort;
-use serde::Deserialize;
 
 /// What was said to a request.
 pub struct Response {
@@ -27,26 +26,6 @@ pub struct Response {
 }
 
 const JSON: &str = "application/json";
-
-type File = (String, String, Option<String>);
-
-#[derive(Deserialize)]
-struct Bundle(Vec<(String, Vec<File>)>);
-
-/// The catalogue of a bundle, as `rackmath_catalog::bundle` writes it. Its text stays for as long as the program does.
-pub fn catalog(bundle: &str) -> Result<Catalog, Error> {
-    let unlike = |e: String| Error::said(format!("not a catalogue: {e}")).hint("expected the file beside the engine");
-    let Bundle(folders) = serde_json::from_str(bundle).map_err(|e| unlike(e.to_string()))?;
-    let mut catalog = Catalog::default();
-    for (folder, files) in folders {
-        let kind = folder.parse().map_err(|_| unlike(format!("no kind {folder:?}")))?;
-        let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
-        let files: Vec<_> =
-            files.into_iter().map(|(id, text, packed)| (kept(id), kept(text), packed.map(kept))).collect();
-        catalog.put(kind, &files).map_err(|e| unlike(e.to_string()))?;
-    }
-    Ok(catalog)
-}
 
 /// What the server would answer.
 pub fn respond(catalog: &Catalog, path: &str, body: &str) -> Response {
@@ -126,8 +105,12 @@ fn wanted(query: &str, key: &str) -> String {
 mod tests {
     use super::*;
 
+    fn catalog() -> Catalog {
+        Catalog::from_bundle(rackmath_catalog::embedded().bundle().as_bytes()).expect("reads")
+    }
+
     fn said(path: &str, body: &str) -> (u16, String) {
-        let response = respond(&catalog(&rackmath_catalog::bundle()).expect("reads"), path, body);
+        let response = respond(&catalog(), path, body);
         (response.status, String::from_utf8_lossy(&response.bytes).into_owned())
     }
 

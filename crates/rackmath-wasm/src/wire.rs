@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "four functions keep their names for JavaScript; no memory is touched by hand")]
 
-use crate::{Response, catalog, respond as answer};
+use crate::{Response, respond as answer};
 use rackmath::Catalog;
 use std::cell::RefCell;
 
@@ -30,7 +30,7 @@ pub extern "C" fn room(bytes: usize) -> *mut u8 {
 /// Takes what was written as the catalogue; 0 where it is none, and what [`given`] then holds says why.
 #[unsafe(no_mangle)]
 pub extern "C" fn stock() -> usize {
-    DESK.with_borrow_mut(|desk| match catalog(&String::from_utf8_lossy(&desk.said)) {
+    DESK.with_borrow_mut(|desk| match Catalog::from_bundle(&desk.said) {
         Ok(read) => {
             desk.catalog = read;
             desk.said = Vec::new();
@@ -74,7 +74,7 @@ mod tests {
         };
         write(b"{");
         assert_eq!(stock(), 0);
-        write(rackmath_catalog::bundle().as_bytes());
+        write(rackmath_catalog::embedded().bundle().as_bytes());
         assert_eq!(stock(), 1);
         write(b"api/step\n{}");
         let length = respond();

@@ -63,7 +63,8 @@ pub fn args() -> Vec<Arg> {
         number("warmup", "N", "Requests that are sent first and not counted").default_value("8"),
         number("timeout", "TIME", "Longest answer").default_value("600s"),
         number("stall", "TIME", "Longest silence within an answer").default_value("60s"),
-        number("seed", "N", "Seed of everything drawn").default_value("1"),
+        number("seed", "N", "Seed of times and lengths; prompts are new in every run").default_value("1"),
+        switch("same-prompts", "The prompts of the seed too: those of the last run, which a prefix cache may hold"),
         option("i-may-load", "HOST", "Says that a host outside this machine and private networks is yours to load").action(clap::ArgAction::Append),
         option("key-env", "NAME", "Environment variable with the key; it is neither printed nor saved").default_value("OPENAI_API_KEY"),
         path("ca", "FILE", "Certificates to trust, as PEM, instead of the system's"),
@@ -368,7 +369,10 @@ fn from_server(
         _ => Endpoint::Chat,
     });
     let name = given.get_one::<String>("served-model-name").map(String::as_str);
-    let server = Server::find(client(given, limits)?, name, endpoint, plan.seed)?;
+    // A prompt that an earlier run sent would be found in the server's cache.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_nanos() as u64);
+    let seed = if given.get_flag("same-prompts") { plan.seed } else { plan.seed ^ now };
+    let server = Server::find(client(given, limits)?, name, endpoint, seed)?;
     let warmup = whole(given, "warmup")?.unwrap_or(8) as usize;
     eprintln!(
         "{}: {} under {}; {warmup} requests first, then {}",

@@ -126,6 +126,13 @@ pub fn drawn(
         let even = f64::from(mean) * (1.0 + spread * (2.0 * sizes.uniform() - 1.0));
         (even.round() as u32).max(1)
     };
+    // All users of a closed loop begin at once: first answers of all lengths, so that later ones do not end together for ever.
+    let begun = |i: usize| match *arrivals {
+        Arrivals::Closed { concurrency } if i < concurrency && requests >= 8 * concurrency => {
+            (i as f64 + 0.5) / concurrency as f64
+        }
+        _ => 1.0,
+    };
     let groups = u64::from(sharing.groups.max(1));
     let schedule = times.into_iter().enumerate().map(|(i, at)| {
         let own = (1_u64 << 32) + ((i as u64) << 8);
@@ -141,7 +148,8 @@ pub fn drawn(
             Follow { think_s: sharing.think_s, segment: (own + turn, added), output: length(output) }
         });
         let then = then.collect();
-        Arrival { at, segments, output: length(output), then }
+        let output = (f64::from(length(output)) * begun(i)).ceil() as u32;
+        Arrival { at, segments, output, then }
     });
     Ok(schedule.collect())
 }

@@ -94,11 +94,14 @@ impl Observed {
             })
         };
         let tpot = times(&s.tpot);
+        // Where answers do not tell what was found in a cache, the server's counters may.
+        let counted = m.counters.as_ref().and_then(|c| Some(c.cached_tokens? / c.input_tokens.filter(|n| *n > 0.0)?));
+        let counted = counted.map(|share| share.min(1.0));
         Self {
             tool: tool.to_owned(),
             isl: Some(s.isl).filter(|n| *n > 0.0),
             osl: Some(s.osl).filter(|n| *n > 0.0),
-            cached: s.cached,
+            cached: s.cached.or(counted),
             completed: s.counts.answered,
             failed: s.counts.faults.values().sum(),
             ttft_ms: times(&s.ttft),

@@ -361,7 +361,10 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         offload: offload::card(&r, &load),
         batch_max: counted.as_ref().map_or(most, |(budget, ..)| budget.room(load.context.get()).floor()),
         context_max: match &counted {
-            Some((budget, ..)) => Some(budget.longest_possible as f64).filter(|_| budget.blocks > 0),
+            Some((budget, ..)) => {
+                let each = (budget.tokens as f64 / load.batch.max(1.0)).floor();
+                Some(each.min(budget.longest_possible as f64)).filter(|_| budget.blocks > 0)
+            }
             None => placement::longest_context(&r, &load).filter(|l| l.is_finite()),
         },
         engine: counted.map(|(_, _, card)| card),
