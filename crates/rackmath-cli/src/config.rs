@@ -103,7 +103,10 @@ fn added(table: &Table, command: &str, fields: &[Field], typed: &[String]) -> Re
                     continue;
                 }
                 Value::Boolean(false) => continue,
-                other => return Err(format!("[{name}] {flag} = {other}: expected a text, a number, true or false")),
+                other => {
+                    let kind = other.type_str();
+                    return Err(format!("[{name}] {flag} is of kind {kind}; expected a text, a number, true or false"));
+                }
             };
             flags.retain(|f: &String| !f.starts_with(&format!("--{}=", field.flag)));
             flags.push(format!("--{}={said}", field.flag));

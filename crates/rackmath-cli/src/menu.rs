@@ -73,7 +73,7 @@ const TOOLS: &[Entry] = &[
     Entry {
         name: "schema",
         about: "JSON Schema of a question's request and answer",
-        examples: &["rackmath schema step", "rackmath schema plan"],
+        examples: &["rackmath schema step", "rackmath schema --llms > llms.txt"],
         does: Does::Tool(tools::schema),
     },
     Entry {
@@ -91,6 +91,15 @@ const TOOLS: &[Entry] = &[
         about: "The blackboard in a browser: every chapter live, the tools, and the questions over HTTP",
         examples: &["rackmath web", "rackmath web --port 9000 --open"],
         does: Does::Tool(tools::web),
+    },
+    Entry {
+        name: "mcp",
+        about: "The questions as tools for assistants: Model Context Protocol on standard input and output",
+        examples: &[
+            "rackmath mcp",
+            "In a client's settings: {\"mcpServers\": {\"rackmath\": {\"command\": \"rackmath\", \"args\": [\"mcp\"]}}}",
+        ],
+        does: Does::Tool(crate::mcp::run),
     },
     Entry {
         name: "probe",
@@ -173,7 +182,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("I read prices", &["price", "cost", "own", "breakeven", "cache", "fastmode", "deduce"]),
     ("I learn", &["step", "curve", "explain", "models", "lecture", "practice", "station", "glossary"]),
-    ("Tools", &["probe", "ask", "schema", "templates", "man", "completions"]),
+    ("Tools", &["probe", "ask", "schema", "mcp", "templates", "man", "completions"]),
 ];
 
 fn hidden(entry: Entry) -> bool {

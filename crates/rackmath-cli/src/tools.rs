@@ -26,7 +26,10 @@ pub fn arguments(line: Command, name: &str) -> Command {
         Arg::new(name).value_name(value).value_parser(value_parser!(PathBuf)).help(help)
     };
     match name {
-        "schema" => line.arg(question()),
+        "schema" => line.args([
+            question().required(false).required_unless_present("llms"),
+            switch("llms", "The file llms.txt instead, which names all questions"),
+        ]),
         "ask" => {
             let request = file("request", "FILE", "File with the request, or - for standard input");
             line.args([question(), request.default_value("-")])
@@ -58,6 +61,11 @@ pub fn arguments(line: Command, name: &str) -> Command {
             path("static", "DIR", "Write the whole page into a folder that any file host serves, with the engine in it, and end"),
             path("wasm", "FILE", "With --static: the engine for browsers; the one beside this program unless given"),
         ]),
+        "mcp" => line.arg(
+            option("patience", "SECONDS", "Longest answer, and most work a question may be")
+                .default_value("30")
+                .value_parser(seconds),
+        ),
         "glossary" => line.arg(Arg::new("word").num_args(0..).help("A word, or a part of one")),
         "templates" => line.arg(Arg::new("name").help("Which file; all by name when empty")),
         "man" => line.args([
@@ -68,6 +76,11 @@ pub fn arguments(line: Command, name: &str) -> Command {
         "probe" => line.args(crate::probe::arguments()),
         _ => line.arg(Arg::new("shell").required(true).value_parser(value_parser!(Shell)).help("Which shell")),
     }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.trim_end_matches('s').parse::<f64>().ok().filter(|s| (0.1..=86_400.0).contains(s));
+    seconds.ok_or_else(|| "expected seconds, 0.1 to 86,400".to_owned())
 }
 
 #[derive(Serialize)]
@@ -92,6 +105,9 @@ fn question(given: &ArgMatches) -> Result<Question, Error> {
 }
 
 pub fn schema(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error> {
+    if given.get_flag("llms") {
+        return print(&crate::llms::text());
+    }
     print(&ask::json(&question(given)?.schema())?)
 }
 
@@ -119,8 +135,7 @@ pub fn web(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error
     let usual = Options::default();
     let text = |name: &str| given.get_one::<String>(name).cloned();
     let patience = text("patience").unwrap_or_default();
-    let seconds = patience.trim_end_matches('s').parse::<f64>().ok().filter(|s| (0.1..=86_400.0).contains(s));
-    let seconds = seconds.ok_or_else(|| Error::value("patience", &patience, "seconds, 0.1 to 86,400"))?;
+    let seconds = seconds(&patience).map_err(|_| Error::value("patience", &patience, "seconds, 0.1 to 86,400"))?;
     let base = text("base").unwrap_or_default();
     let base = base.trim_end_matches('/');
     let sound = base.is_empty()

@@ -46,10 +46,9 @@ fn the_help_of_every_command_ends_with_two_examples() {
     for command in listed().iter().flat_map(|(_, names)| names) {
         let found = examples(command);
         assert!(found.len() >= 2, "{command}: {found:?}");
-        for line in found.iter().filter(|l| l.starts_with("rackmath")) {
-            let own = line.starts_with(&format!("rackmath {command}")) || command == "breakeven";
-            assert!(own, "{command}: {line}");
-        }
+        // Some need a line before: a plan is saved before it is changed.
+        let own = if command == "breakeven" { "own" } else { command };
+        assert!(found.iter().any(|line| line.contains(&format!("rackmath {own}"))), "{command}: {found:?}");
     }
 }
 

@@ -109,7 +109,7 @@ fn targets_that_are_missed_change_the_exit_code() {
     let out = rackmath(&["gauge", "--read", &data("vllm_0.32.0_bench_serve_detailed.json"), "--ttft", "10ms"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(
-        text(&out.stdout).contains("target missed: TTFT mean is 62.8 ms, the target 10 ms"),
+        text(&out.stdout).contains("target missed: TTFT mean is 62.8 ms, the target 10.0 ms"),
         "{}",
         text(&out.stdout)
     );

@@ -473,6 +473,38 @@ impl Field {
         Ok(serde_json::json!({ "low": low, "high": high }))
     }
 
+    /// A value a program gave: a text as it is typed; a number as well unless it is `raw`, in the field's own unit.
+    fn argument(&self, value: &Value, raw: bool) -> Result<Value, String> {
+        let negated = self.flag.starts_with("no-") && !raw;
+        match value {
+            Value::Bool(yes) if self.unit == Unit::Switch => Ok(Value::Bool(*yes != negated)),
+            Value::Bool(true) if self.unit == Unit::Group => Ok(Value::Object(Map::new())),
+            Value::Bool(false) if self.unit == Unit::Group => Ok(Value::Null),
+            Value::String(text) => self.parse(text),
+            Value::Number(_) if self.list => self.argument(&Value::Array(vec![value.clone()]), raw),
+            Value::Number(_) if raw => Ok(value.clone()),
+            Value::Number(x) if self.unit == Unit::Whole => self.item(&x.to_string()),
+            Value::Number(_) if matches!(self.unit, Unit::Number | Unit::Json) => Ok(value.clone()),
+            Value::Number(x) => self.parse(&x.to_string()),
+            Value::Array(items) if self.list => {
+                let item = |item: &Value| match item {
+                    Value::String(text) if self.whole => Ok(Value::String(text.clone())),
+                    Value::String(text) => self.item(text.trim()),
+                    Value::Number(x) if !raw && !matches!(self.unit, Unit::Number | Unit::Json) => {
+                        self.item(&x.to_string())
+                    }
+                    other => Ok(other.clone()),
+                };
+                items.iter().map(item).collect::<Result<_, _>>().map(Value::Array)
+            }
+            Value::Object(_) if matches!(self.unit, Unit::Group | Unit::Json | Unit::Rounded | Unit::Exact) => {
+                Ok(value.clone())
+            }
+            Value::Array(_) if matches!(self.unit, Unit::Json | Unit::Gap) => Ok(value.clone()),
+            _ => Err(format!("{}, as it is typed", if self.list { "a list" } else { self.value_name() })),
+        }
+    }
+
     /// A value as it would be typed, or as words.
     pub fn show(&self, value: &Value) -> String {
         let none = || self.none.clone().unwrap_or_else(|| "none".into());
@@ -488,6 +520,11 @@ impl Field {
             },
             other => other.to_string(),
         }
+    }
+
+    /// Its flag as the name of an argument in a program.
+    pub fn keyword(&self) -> String {
+        self.flag.replace('-', "_")
     }
 
     /// What stands for its value in a line of help.
@@ -527,6 +564,17 @@ fn number(x: f64) -> Result<Value, String> {
     Number::from_f64(x).map(Value::Number).ok_or_else(|| "expected a finite number".into())
 }
 
+/// The field of a name: its flag, another name, its path with points, or its name within the request.
+pub fn named<'a>(fields: &'a [Field], name: &str) -> Option<&'a Field> {
+    let is = |own: &String| own == name;
+    let flagged = |f: &&Field| is(&f.flag) || f.aliases.iter().chain(&f.old).any(is);
+    let pointer = format!("/{}", name.replace('.', "/"));
+    let dashed = name.replace('_', "-");
+    let last = |f: &&Field| f.path.rsplit('/').next() == Some(name) || f.flag == dashed;
+    let by_path = || fields.iter().find(|f| f.path == pointer).or_else(|| fields.iter().find(last));
+    fields.iter().find(flagged).or_else(by_path)
+}
+
 /// The request that texts by flag stand for; a switch is what its field is, true or false.
 pub fn typed(fields: &[Field], texts: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
     let mut request = Map::new();
@@ -538,6 +586,41 @@ pub fn typed(fields: &[Field], texts: &Map<String, Value>) -> Result<Map<String,
         let name = field.path.trim_start_matches('/').replace('/', ".");
         let value = field.parse(text).map_err(|expected| Error::value(name, format!("\"{text}\""), expected))?;
         put(&mut request, &field.path, value);
+    }
+    Ok(request)
+}
+
+/// The request that arguments of a program stand for: by flag, with `_` for `-`, a text or a number as it is typed; by a field's own
+/// name its value in JSON; a group of fields, and `files`, as an object. What is null is not given.
+pub fn keywords(fields: &[Field], arguments: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
+    let mut request = Map::new();
+    let group =
+        |name: &str| fields.iter().any(|f| f.path.strip_prefix('/').is_some_and(|p| p.split('/').next() == Some(name)));
+    // Groups first: single fields are put into them.
+    for (name, value) in arguments.iter().filter(|(_, value)| value.is_object()) {
+        if name == "files" || group(name) {
+            request.insert(name.clone(), value.clone());
+        }
+    }
+    for (name, value) in arguments {
+        if value.is_null() || request.get(name) == Some(value) {
+            continue;
+        }
+        let dashed = name.trim_end_matches('_').replace('_', "-");
+        let flagged = |f: &&Field| f.flag == dashed || f.aliases.iter().chain(&f.old).any(|other| *other == dashed);
+        let own = |f: &&Field| f.path.rsplit('/').next() == Some(name);
+        // By the name a field has in JSON, where that is not its flag as well, a number is in its own unit.
+        let (field, raw) = match (fields.iter().find(flagged), fields.iter().find(own)) {
+            (Some(field), _) => (field, false),
+            (None, Some(field)) => (field, true),
+            (None, None) => {
+                let known: Vec<String> = fields.iter().map(Field::keyword).collect();
+                return Err(Error::unknown("argument", name, known.iter().map(String::as_str)).at(name));
+            }
+        };
+        let path = field.path.trim_start_matches('/').replace('/', ".");
+        let wrong = |expected: String| Error::value(path.clone(), value, expected);
+        put(&mut request, &field.path, field.argument(value, raw).map_err(wrong)?);
     }
     Ok(request)
 }
