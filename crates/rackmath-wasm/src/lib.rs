@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_says_why_and_what_is_not_there_says_so() {
-        let (status, text) = said("api/step", r#"{"model": "deepsek-v3"}"#);
+        let (status, text) = said("api/step", r#"{"setting": {"model": "deepsek-v3"}}"#);
         assert!(status == 422 && text.contains("deepseek-v3"), "{status} {text}");
         assert_eq!(said("api/stepp", "{}").0, 404);
         assert_eq!(said("elsewhere", "{}").0, 404);
