@@ -312,9 +312,17 @@ pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg 
     option(name, value, help).value_parser(value_parser!(PathBuf))
 }
 
-fn common() -> [Arg; 9] {
+fn common() -> [Arg; 11] {
     [
-        switch("quiet", "No notes on standard error: only answers and refusals").global(true),
+        Arg::new("explained")
+            .long("explain")
+            .action(ArgAction::SetTrue)
+            .help("Show the working, all rows and every assumption as well")
+            .global(true),
+        switch("sources", "Show where numbers come from as well").global(true),
+        switch("quiet", "Only the verdict, and no notes on standard error")
+            .global(true)
+            .conflicts_with_all(["explained", "sources"]),
         path("config", "FILE", "Settings to begin with [default: rackmath.toml here or in the settings folder]")
             .global(true),
         switch("no-config", "Take no settings from a file").global(true).conflicts_with("config"),

@@ -122,7 +122,7 @@ fn settings_come_from_a_file_and_typed_words_win() {
     assert_eq!((code, out), (0, shown("step llama-3.1-70b --on 8xh200 --batch 64")));
     assert!(note.contains("--on=8xh200") && note.contains("--batch=64"), "{note}");
     let (out, note, _) = rackmath(&format!("step llama-3.1-70b --on h100 --quiet --config {file}"));
-    assert_eq!((out, note.as_str()), (shown("step llama-3.1-70b --on h100 --batch 64"), ""));
+    assert_eq!((out, note.as_str()), (shown("step llama-3.1-70b --on h100 --batch 64 --quiet"), ""));
     let bad = temp("bad.toml", "[step]\nbach = 64\n");
     assert!(refused(&format!("step --config {bad}")).contains("batch"));
     // A file in the folder one works in is found by itself.

@@ -48,8 +48,8 @@ pub(super) fn tuned(out: &mut Page, c: &TunedCard) {
 /// A step of reinforcement learning.
 pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
     out.head(format!("{} on {}", a.model, a.machine));
-    let verdict = if a.fits { words(&a.verdict) } else { out.style.bad(&words(&a.verdict)) };
-    out.wrapped("  verdict                ", "                         ", verdict);
+    out.judged(a.fits, words(&a.verdict));
+    out.figures();
     let where_to = if a.colocated {
         format!("both sides on the same {} chips", a.chips)
     } else {
@@ -87,13 +87,13 @@ pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
     out.field("tokens", format!("{} a step, {per_chip} per chip", Tokens::new(a.tokens)));
     let dollars = a.usd_per_step.zip(a.usd_per_mtok);
     out.maybe("cost", dollars.map(|(s, m)| format!("{} a step, {} drawn", Dollars::usd(s), mtok(m))));
-    out.gap();
+    out.advice();
     out.each(&a.parts).columns(&[
         ("part of a step", &|p| p.name.clone()),
         ("time", &|p| seconds(p.time_s)),
         ("share", &|p| percent(p.share)),
     ]);
-    out.gap();
+    out.working();
     let m = &a.memory;
     let phases = [
         ("drawing answers", m.engine_bytes, m.trainer_resident_bytes, m.generating_bytes),
@@ -119,5 +119,5 @@ pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
         ]);
     }
     out.gap();
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
 }
