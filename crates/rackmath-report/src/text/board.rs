@@ -87,7 +87,7 @@ pub(super) fn curve(out: &mut Page, a: &curve::Answer) {
         let at = |r: &curve::Row| r.label.clone().unwrap_or_else(|| count(r.x));
         let cost = |r: &curve::Row| or(r.cost_usd_per_mtok, "", |c| format!(" and {}", mtok(c)));
         let [from, to] = [first, last].map(|r| format!("{}{} at {}", seconds(r.time_s), cost(r), at(r)));
-        let turns: Vec<String> = a.kinks.iter().map(|k| format!("{} at {}", words(&k.meaning), count(k.x))).collect();
+        let turns: Vec<String> = a.kinks.iter().map(|k| format!("at {}: {}", count(k.x), words(&k.meaning))).collect();
         let turns = only(!turns.is_empty(), format!("; {}", turns.join(", ")));
         out.verdict(format!("Over {}, a step goes from {from} to {to}{turns}", a.over.as_ref()));
     }

@@ -46,7 +46,9 @@ pub(super) fn deduce(out: &mut Page, a: &Answer) {
 fn likely(out: &mut Page, a: &Answer) {
     let said = a.unknowns.iter().take(2).map(|u| {
         let [low, middle, high] = [u.p10, u.p50, u.p90].map(|x| show(u, x));
-        format!("{} {middle} ({low} to {high}, 8 of 10)", u.name)
+        let inside = if u.inside == Some(true) { "inside" } else { "outside" };
+        let truth = or(u.truth, "", |truth| format!(", in truth {}, {inside}", show(u, truth)));
+        format!("{} {middle} ({low} to {high} with 80 %{truth})", u.name)
     });
     let from = if a.data.is_empty() { "Without a price" } else { "From these prices" };
     out.verdict(format!("{from}: {}", said.collect::<Vec<_>>().join(", ")));

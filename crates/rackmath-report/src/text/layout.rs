@@ -40,11 +40,10 @@ pub(super) fn layout(out: &mut Page, a: &Answer, part: Part) {
 }
 
 fn fit(out: &mut Page, a: &Answer) {
-    let batch = match count(a.batch_max) {
-        most if a.fits && a.engine.is_none() => format!("; at most {most} sequences of this context"),
-        _ => String::new(),
-    };
-    out.judged(a.fits, format!("{}{batch}", words(&a.verdict)));
+    let s = if a.batch_max == 1.0 { "" } else { "s" };
+    let longest = or(a.context_max, "", |l| format!(", or a context of {}", count(l)));
+    let most = format!("; at most {} sequence{s} of this context{longest}", count(a.batch_max));
+    out.judged(a.fits, format!("{}{}", words(&a.verdict), only(a.fits && a.engine.is_none(), most)));
     if let Some(o) = &a.offload {
         let label = if o.cards.is_empty() { "in host memory" } else { "cards" };
         out.wrapped(&format!("  {label:<22} "), &" ".repeat(25), &o.says);
@@ -235,7 +234,7 @@ pub(super) fn pipeline(out: &mut Page, a: &pipeline::Answer) {
     if let Some(best) = least.min_by(|a, b| a.makespan_s.total_cmp(&b.makespan_s)) {
         let (step, idle) = (seconds(best.makespan_s), percent(best.idle));
         let held = three(best.peak_micro_batches);
-        out.verdict(format!("{} is fastest: a step of {step}, {idle} idle, {held} micro-batches held", best.schedule));
+        out.verdict(format!("Fastest is {}: a step of {step}, {idle} idle, {held} micro-batches held", best.schedule));
     }
     out.figures();
     out.each(&a.runs).columns(&[

@@ -22,9 +22,15 @@ pub(super) fn station(out: &mut Page, a: &station::Answer) {
 }
 
 pub(super) fn lecture(out: &mut Page, a: &lecture::Answer) {
-    let numbers: usize = a.claims.iter().map(|c| c.numbers.len()).sum();
-    let (n, s) = (a.claims.len(), plural(a.claims.len() as u64));
-    out.verdict(format!("{n} claim{s} of the lecture, computed anew in {numbers} number{}", plural(numbers as u64)));
+    if let [one] = a.claims.as_slice() {
+        let first = one.numbers.iter().find(|n| n.lecture != "-");
+        let both =
+            or(first, "", |n| format!("; for {} the lecture says {}, here it is {}", n.inputs, n.lecture, n.ours));
+        out.verdict(format!("{}: {}{both}", one.title, one.conclusion));
+    } else {
+        let numbers: usize = a.claims.iter().map(|c| c.numbers.len()).sum();
+        out.verdict(format!("{} claims of the lecture, computed anew in {numbers} numbers", a.claims.len()));
+    }
     out.dim(&a.source);
     if let many @ [_, _, ..] = a.claims.as_slice() {
         out.figures();

@@ -243,8 +243,9 @@ pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
     out.head(format!("{title}: what is known and what follows"));
     let follows = a.findings.iter().filter(|f| f.given.is_none()).filter_map(|f| {
         let (x, k) = (f.estimate?, f.likely?);
-        let range = only(k.low < k.high, format!(" ({})", known(f.what, k)));
-        Some(format!("{} {}{range}", f.what, show(f.what, x)))
+        let (middle, range) = (show(f.what, x), known(f.what, k));
+        let range = only(range != middle, format!(" ({range})"));
+        Some(format!("{} {middle}{range}", f.what))
     });
     let follows: Vec<String> = follows.collect();
     match &a.contradiction {
@@ -252,7 +253,7 @@ pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
             out.judged(false, format!("these figures contradict each other by {}: {}", times(c.gap), c.relation))
         }
         None if follows.is_empty() => out.verdict("too little is known for anything to follow"),
-        None => out.verdict(format!("It follows: {}", follows.join(", "))),
+        None => out.verdict(format!("The figures agree; it follows: {}", follows.join(", "))),
     }
     out.figures();
     out.each(&a.findings).columns(&[

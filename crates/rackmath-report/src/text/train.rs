@@ -28,7 +28,7 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
         }
         out.gap();
         out.above("  if it fitted");
-    } else if a.solved.is_none() {
+    } else if a.solved.is_none() && a.tuned.is_none() {
         stepped(out, a);
     }
     out.field("layout", format!("{} on {} chips, {} micro-batches", a.layout, a.chips, a.micro_batches));

@@ -8,8 +8,8 @@ use rackmath::train::TunedCard;
 /// What adapters hold and cost, under an estimate.
 pub(super) fn loras(out: &mut Page, c: &LoraCard) {
     out.gap();
-    out.wrapped("  adapters (LoRA)        ", "                         ", &c.says);
-    c.caution.iter().for_each(|said| out.wrapped("  caution                ", "                         ", said));
+    out.verdict(format!("Adapters (LoRA): {}", words(&c.says)));
+    c.caution.iter().for_each(|said| out.caution(said));
     let [stored, chip, slots] = [c.stored_bytes, c.chip_bytes, c.slots_bytes].map(bytes);
     out.field("one adapter", format!("{} parameters, {stored} stored, {chip} on a chip", Params::new(c.params)));
     out.field("all slots", format!("{} x {chip} = {slots} on each chip", c.slots));
@@ -25,7 +25,7 @@ pub(super) fn loras(out: &mut Page, c: &LoraCard) {
 /// What is trained and memory at its peaks.
 pub(super) fn tuned(out: &mut Page, c: &TunedCard) {
     out.gap();
-    out.wrapped("  fine-tuning            ", "                         ", &c.says);
+    out.verdict(format!("Fine-tuning: {}", words(&c.says)));
     let full = c.full_memory_bytes.zip(c.full_step_s);
     out.maybe(
         "all weights trained",

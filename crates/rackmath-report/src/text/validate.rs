@@ -12,6 +12,9 @@ use rackmath_units::{grouped, significant};
 /// From this width on the baselines have room.
 const WIDE: usize = 98;
 
+/// More sources than these are shown by their largest parts.
+const FEW: usize = 3;
+
 pub(super) fn validate(out: &mut Page, a: &Answer) {
     if let Some(simulate) = &a.simulate {
         simulated(out, simulate);
@@ -27,6 +30,10 @@ pub(super) fn validate(out: &mut Page, a: &Answer) {
         out.verdict(format!("Half of {n} published figures are predicted within {median}{against}; {inside} lie inside their 80 % interval"));
     }
     out.figures();
+    if a.sources.len() > FEW {
+        largest(out, &a.sources);
+        out.working();
+    }
     out.title("published measurements");
     sources(out, &a.sources, a.total.as_ref());
     out.within(Kind::Working, |out| covered(out, &a.coverage));
@@ -134,6 +141,25 @@ fn sources(out: &mut Page, all: &[SourceCard], total: Option<&StratumCard>) {
     for source in all {
         one(out, source);
     }
+}
+
+/// Every metric of every source, most rows first.
+fn largest(out: &mut Page, all: &[SourceCard]) {
+    let mut parts: Vec<(&SourceCard, &StratumCard)> =
+        all.iter().flat_map(|source| source.strata.iter().map(move |part| (source, part))).collect();
+    parts.sort_by_key(|(_, part)| std::cmp::Reverse(part.n));
+    let three = |x: f64| format!("{x:.3}");
+    let baseline = |part: &StratumCard, x: f64| if part.roofline_p90 > 0.0 { three(x) } else { "-".to_owned() };
+    out.each(&parts).columns(&[
+        ("measured", &|(source, part)| format!("{}: {}", source.id, part.metric)),
+        ("rows", &|(_, part)| grouped(part.n as f64)),
+        ("median", &|(_, part)| three(part.median)),
+        ("p90", &|(_, part)| three(part.p90)),
+        ("bias", &|(_, part)| format!("{:+.3}", part.bias)),
+        ("inside", &|(_, part)| or_dash(part.coverage, |c| format!("{:.0} %", c * 100.0))),
+        ("data sheet", &|(_, part)| baseline(part, part.roofline_median)),
+        ("one factor", &|(_, part)| baseline(part, part.constant_median)),
+    ]);
 }
 
 fn one(out: &mut Page, source: &SourceCard) {
