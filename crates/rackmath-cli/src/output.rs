@@ -32,9 +32,10 @@ impl Output {
             Some(width) => usize::from(*width),
             None => terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0)).max(40),
         };
-        let detail = match given.get_flag("quiet") {
-            true => Detail::Verdict,
-            false => Detail::Page { explain: given.get_flag("explained"), sources: given.get_flag("sources") },
+        let detail = if given.get_flag("quiet") {
+            Detail::Verdict
+        } else {
+            Detail::Page { explain: given.get_flag("explained"), sources: given.get_flag("sources") }
         };
         Self { json: given.get_flag("json"), style: Style { color, width }, detail }
     }

@@ -228,7 +228,7 @@ pub(super) fn compose(pieces: &[Piece], whole: bool, detail: Detail, style: Styl
         lines.push(String::new());
         lines.push(style.dim(&said));
     }
-    lines.iter().map(|l| format!("{}\n", l.trim_end())).collect()
+    lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
 /// What more there is, and how to see it.

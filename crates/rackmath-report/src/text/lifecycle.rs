@@ -250,7 +250,7 @@ pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
     let follows: Vec<String> = follows.collect();
     match &a.contradiction {
         Some(c) => {
-            out.judged(false, format!("these figures contradict each other by {}: {}", times(c.gap), c.relation))
+            out.judged(false, format!("these figures contradict each other by {}: {}", times(c.gap), c.relation));
         }
         None if follows.is_empty() => out.verdict("too little is known for anything to follow"),
         None => out.verdict(format!("The figures agree; it follows: {}", follows.join(", "))),

@@ -187,9 +187,13 @@ impl Page {
         }
     }
 
-    /// What the answer assumes.
+    /// What the answer assumes; what one has to be careful about stands with what to change.
     pub fn assumes(&mut self, items: &[impl Words]) {
-        self.within(Kind::Assumption, |out| out.list("assumes", items));
+        let (careful, others): (Vec<_>, Vec<_>) = items.iter().partition(|item| Words::careful(*item));
+        for item in careful {
+            self.caution(item);
+        }
+        self.within(Kind::Assumption, |out| out.list("assumes", &others));
     }
 
     /// Where its numbers come from.

@@ -132,7 +132,9 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     line(out, "", &hourly(p.usd_per_hour), "all dollars on output tokens");
     p.percentiles.iter().for_each(|p| percentiles(out, p));
     mean_traffic(out, p);
-    held.iter().for_each(|how| out.paragraph("  ", format!("{}.", words(how))));
+    for how in &held {
+        out.paragraph("  ", format!("{}.", words(how)));
+    }
     out.working();
     range(out, "whole request", p.e2e_ms, ms);
     range(out, "a chip when full", p.tok_s_per_chip, tok_s);

@@ -12,6 +12,9 @@ use rackmath_units::{grouped, significant};
 /// From this width on the baselines have room.
 const WIDE: usize = 98;
 
+/// Characters of a name in a table of numbers.
+const NAME: usize = 34;
+
 /// More sources than these are shown by their largest parts.
 const FEW: usize = 3;
 
@@ -150,8 +153,13 @@ fn largest(out: &mut Page, all: &[SourceCard]) {
     parts.sort_by_key(|(_, part)| std::cmp::Reverse(part.n));
     let three = |x: f64| format!("{x:.3}");
     let baseline = |part: &StratumCard, x: f64| if part.roofline_p90 > 0.0 { three(x) } else { "-".to_owned() };
+    // Numbers are not broken for a long name, which stands in full with its source.
+    let named = |source: &SourceCard, part: &StratumCard| {
+        let name = format!("{}: {}", source.id, part.metric);
+        if name.chars().count() > NAME { name.chars().take(NAME - 3).collect::<String>() + "..." } else { name }
+    };
     out.each(&parts).columns(&[
-        ("measured", &|(source, part)| format!("{}: {}", source.id, part.metric)),
+        ("measured", &|(source, part)| named(source, part)),
         ("rows", &|(_, part)| grouped(part.n as f64)),
         ("median", &|(_, part)| three(part.median)),
         ("p90", &|(_, part)| three(part.p90)),
