@@ -67,6 +67,7 @@ const TOOLS: &[Entry] = &[
         examples: &[
             "for i in 1 2 3 4; do rackmath plan deepseek-v3 --on 64xh200 --shard $i/4 -o part-$i.json; done",
             "rackmath merge part-*.json",
+            "rackmath merge part-1.json part-2.json part-3.json part-4.json --json",
         ],
         does: Does::Tool(crate::plan::merge),
     },
@@ -97,6 +98,7 @@ const TOOLS: &[Entry] = &[
         about: "The questions as tools for assistants: Model Context Protocol on standard input and output",
         examples: &[
             "rackmath mcp",
+            "rackmath mcp --catalog my-catalog",
             "In a client's settings: {\"mcpServers\": {\"rackmath\": {\"command\": \"rackmath\", \"args\": [\"mcp\"]}}}",
         ],
         does: Does::Tool(crate::mcp::run),
@@ -111,6 +113,7 @@ const TOOLS: &[Entry] = &[
         name: "fit",
         about: "Constants of your own server from your own measurements, as a small file for --with",
         examples: &[
+            "rackmath fit my-rows.toml",
             "rackmath fit my-rows.toml --save my-constants.toml",
             "rackmath estimate llama-3.1-8b --on 1xh200 --with my-constants.toml",
         ],
@@ -284,7 +287,7 @@ pub fn command(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Com
 /// A line with its flags and its examples.
 pub fn full(line: Command, entry: Entry, fields: &[Field]) -> Command {
     let examples: Vec<&str> = match entry.does {
-        Does::Answer(question, Part::All) => question.examples().collect(),
+        Does::Answer(question, Part::All) if entry.examples.is_empty() => question.examples().collect(),
         _ => entry.examples.to_vec(),
     };
     let line = match examples.as_slice() {
@@ -312,9 +315,17 @@ pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg 
     option(name, value, help).value_parser(value_parser!(PathBuf))
 }
 
-fn common() -> [Arg; 9] {
+fn common() -> [Arg; 11] {
     [
-        switch("quiet", "No notes on standard error: only answers and refusals").global(true),
+        Arg::new("explained")
+            .long("explain")
+            .action(ArgAction::SetTrue)
+            .help("Show the working, all rows and every assumption as well")
+            .global(true),
+        switch("sources", "Show where numbers come from as well").global(true),
+        switch("quiet", "Only the verdict, and no notes on standard error")
+            .global(true)
+            .conflicts_with_all(["explained", "sources"]),
         path("config", "FILE", "Settings to begin with [default: rackmath.toml here or in the settings folder]")
             .global(true),
         switch("no-config", "Take no settings from a file").global(true).conflicts_with("config"),

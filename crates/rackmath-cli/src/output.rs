@@ -5,7 +5,7 @@ use clap::ArgMatches;
 use rackmath::Error;
 use rackmath::ask::Reply;
 use rackmath::plan::File as Handed;
-use rackmath_report::reply::{Part, Show, page, picture, table};
+use rackmath_report::reply::{Detail, Part, Show, page, picture, table};
 use rackmath_report::{Style, png, svg};
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct Output {
     pub json: bool,
     pub style: Style,
+    pub detail: Detail,
 }
 
 impl Output {
@@ -31,13 +32,19 @@ impl Output {
             Some(width) => usize::from(*width),
             None => terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0)).max(40),
         };
-        Self { json: given.get_flag("json"), style: Style { color, width } }
+        let detail = if given.get_flag("quiet") {
+            Detail::Verdict
+        } else {
+            Detail::Page { explain: given.get_flag("explained"), sources: given.get_flag("sources") }
+        };
+        Self { json: given.get_flag("json"), style: Style { color, width }, detail }
     }
 
     /// Prints an answer, after saving the pictures that were asked for. Searches say what they found beside a picture;
     /// for others a picture is all that was asked for.
     pub fn reply(&self, reply: &Reply, part: Part, given: &ArgMatches) -> Result<(), Error> {
-        let show = Show { figure: given.try_get_one::<String>("figure").ok().flatten().map(String::as_str), part };
+        let figure = given.try_get_one::<String>("figure").ok().flatten().map(String::as_str);
+        let show = Show { figure, part, detail: self.detail };
         let saved = saved(reply, show, given)?;
         let search = matches!(reply, Reply::Plan(_) | Reply::Compare(_) | Reply::Frontier(_) | Reply::Hardware(_));
         if saved && !search && !self.json {

@@ -97,7 +97,7 @@ pub fn headline(catalog: &Catalog, output: &Output) -> Result<(), Error> {
     if output.json {
         return print(&ask::versioned(&both)?);
     }
-    print(&text::headline(&both.step, &both.curve, output.style))
+    print(&text::headline(&both.step, &both.curve, output.detail, output.style))
 }
 
 fn question(given: &ArgMatches) -> Result<Question, Error> {

@@ -35,7 +35,7 @@ fn command() -> Command {
 }
 
 fn asked(model: &str) -> String {
-    let out = command().args(["estimate", model, "--on", "h100", "--width", "400"]).output().unwrap();
+    let out = command().args(["estimate", model, "--on", "h100", "--width", "400", "--explain"]).output().unwrap();
     String::from_utf8(out.stdout).unwrap() + &String::from_utf8(out.stderr).unwrap()
 }
 
@@ -94,7 +94,7 @@ fn hub(calls: usize) -> (String, mpsc::Receiver<String>) {
 fn fetched(model: &str, endpoint: &str, fetch: &[&str]) -> String {
     let nothing = folder("no-cache", &[]);
     let out = command()
-        .args(["estimate", model, "--on", "h100", "--width", "400"])
+        .args(["estimate", model, "--on", "h100", "--width", "400", "--explain"])
         .args(fetch)
         .envs([("HF_ENDPOINT", endpoint), ("HF_TOKEN", "hf_secret"), ("HF_HOME", nothing.to_str().unwrap())])
         .env_remove("HF_HUB_CACHE")

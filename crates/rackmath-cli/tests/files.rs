@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{folder, read, refused, said, shown, temp};
+use common::{folder, read, refused, said, shown, temp, whole};
 use std::fmt::Write as _;
 
 #[test]
@@ -54,7 +54,7 @@ fn a_model_that_was_downloaded_is_read_where_it_lies() {
     assert!(!ask("acme/Other-7B").status.success());
     std::fs::remove_dir_all(hub).unwrap();
     // A quantised fork by name alone, with what was read of it; and one that is another model.
-    let out = shown("estimate RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16 --on 2xh100 --tp 2");
+    let out = whole("estimate RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16 --on 2xh100 --tp 2");
     assert!(out.contains("was read as Llama 3.1 70B with weights in int4"), "{out}");
     said(&[("step Qwen/Qwen3-Omni-30B-A3B-Instruct", "without \"omni\"")]);
 }
@@ -101,7 +101,7 @@ domain = { value = 1, source = "a drawing on my desk" }
         (format!("step llama-3.1-8b --on {chip} -b 1"), "price: $0/h per chip, no price is known"),
         (format!("layout deepseek-v3 --on {system} --kv fp8"), "My rack: dp32 ep32"),
     ] {
-        let text = shown(&line);
+        let text = whole(&line);
         assert!(text.contains(says), "{line}: {text}");
     }
     said(&[("systems ./nothing", "no system"), (&format!("layout llama-3.1-8b --on {torus}"), "multiply to 32")]);
@@ -210,7 +210,7 @@ fn a_users_law_is_used() {
         [coefficients]\ne = 1.5\na = 400.0\nb = 2000.0\nalpha = 0.35\nbeta = 0.36\n\
         [fitted]\nparams = [\"100M\", \"7B\"]\nsource = \"my own runs of 2026\"\n";
     std::fs::write(format!("{folder}/mine.toml"), law).unwrap();
-    let text = shown(&format!("scaling --law mine --catalog {folder}/.."));
+    let text = whole(&format!("scaling --law mine --catalog {folder}/.."));
     assert!(text.contains("my own runs of 2026") && text.contains("outside the range"), "{text}");
 }
 

@@ -4,12 +4,41 @@ mod common;
 
 use common::shown;
 
-/// A name and a command to a line; a line that begins with a blank goes on with the command before.
-fn unchanged(pages: &str) {
+/// Lines of a page that nobody asked more of.
+const LINES: usize = 25;
+
+/// Lists are what was asked for, and are not cut.
+const LISTS: [&str; 2] = ["chips_side_by_side", "price_lists"];
+
+/// A name and a command to a line; a line that begins with a blank goes on with the command before. The page as it is shown, and
+/// under it all of it where that takes no minute more.
+fn unchanged(pages: &str, whole: bool) {
     for page in pages.trim().replace("\n ", " ").lines() {
         let (name, line) = page.split_once(':').expect("a name");
-        insta::assert_snapshot!(name, shown(line));
+        let short = shown(line);
+        let most = if LISTS.contains(&name) || line.contains("--handover") { usize::MAX } else { LINES };
+        assert!(short.lines().count() <= most, "{name}: {short}");
+        if !whole {
+            insta::assert_snapshot!(name, short);
+            continue;
+        }
+        let all = shown(&format!("{line} --explain --sources"));
+        kept(name, &short, &all);
+        let verdict = shown(&format!("{line} --quiet"));
+        assert!(short.starts_with(&verdict) || LISTS.contains(&name), "{name}: {verdict}");
+        insta::assert_snapshot!(name, format!("{short}\n---- --explain --sources\n\n{all}"));
     }
+}
+
+/// What a short page shows stands in the whole one, which leaves nothing out. Charts are drawn smaller on a short page.
+fn kept(name: &str, short: &str, all: &str) {
+    let drawn =
+        |line: &str| line.contains(['┤', '│', '└', '●']) || line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    let cut = |line: &str| line.starts_with("  ... ") || line.starts_with("more: ");
+    for line in short.lines().filter(|l| !drawn(l) && !cut(l)) {
+        assert!(all.lines().any(|l| l == line), "{name}: {line}");
+    }
+    assert!(!all.lines().any(cut), "{name}: {all}");
 }
 
 #[test]
@@ -39,6 +68,7 @@ traffic: traffic deepseek-v3 --on hgx-h800 --chips 128 --dp 128 --ep 128 --batch
 one_stream_on_an_apple_machine: step llama-2-7b --on Apple~M2~Ultra~76-core~GPU -b 1 --context 128 --quantization
     Q4_K_M
 ",
+        true,
     );
 }
 
@@ -57,6 +87,7 @@ every_row_of_a_table: validate deepseek-production-day --rows
 whole_runs_replayed: validate simulate
 dense: estimate llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm
 ",
+        true,
     );
 }
 
@@ -81,6 +112,7 @@ own: own llama-3.1-70b --on 8xh100 --provider-price 0.6/2.4/0.06 --hit 50% --isl
 price_at_peak_hours: price deepseek-flash -i 1M --at 2026-10-27T02:30
 price_where_sources_disagree: price gpt-5.5 -i 300k -o 2k --mode priority
 ",
+        true,
     );
 }
 
@@ -113,6 +145,7 @@ reversible_blocks_and_a_wide_search: train llama-3.1-8b --chips 16 --batch 32 --
 scaling_of_a_point_under_one_law_with_dollars: scaling -n 8B -d 15T --law besiroglu-2024 --on h100 --price $2/h
     --figure iso-loss
 ",
+        true,
     );
 }
 
@@ -146,5 +179,6 @@ two_pools_of_vllm: plan qwen3-32b --on 16xh200 --isl 4k --osl 500 --tpot 40ms --
 two_pools_of_tensorrt_llm: plan qwen3-32b --on 16xh200 --isl 4k --osl 500 --tpot 40ms --rate 5 --top 1 --engine
     trtllm --handover -
 ",
+        false,
     );
 }

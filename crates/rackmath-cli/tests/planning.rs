@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{folder, json, path, read, refused, said, shown, temp};
+use common::{folder, json, path, read, refused, said, shown, temp, whole};
 
 const QUESTION: &str = "qwen3-32b --on 32xh200 --isl 4000 --osl 500 --tpot 30ms --ttft 1s --rate 20";
 
@@ -90,7 +90,7 @@ fn a_plan_of_the_version_before_still_reads() {
     let text = read(old);
     assert!(text.contains("rackmath-plan-1") && text.contains("\"headroom\": 0.1") && text.contains("user_tok_s"));
     // Its numbers follow the catalogue of today; everything else is as the version before wrote it.
-    let now = shown(&format!("plan --from {old}"));
+    let now = whole(&format!("plan --from {old}"));
     for said in
         ["free cache memory at least 10.0 %", "3 x 1 = 3 chips", "16.7 ms", "$0.0542/Mtok", "$3.90/h", "5.19 kW"]
     {
@@ -104,7 +104,7 @@ fn a_plan_of_the_version_before_still_reads() {
 fn a_plan_is_handed_over_in_files_and_on_standard_output() {
     let dense = "plan qwen3-32b --on 16xh200 --isl 4k --osl 500 --tpot 40ms --rate 5 --top 1";
     let (first, again) = (folder("handed-over"), folder("handed-over-again"));
-    let page = shown(&format!("{dense} --handover {first}"));
+    let page = whole(&format!("{dense} --handover {first}"));
     for word in
         ["router: vllm-router", "load test: vllm bench serve", "load test: guidellm run", "load test: aiperf profile"]
     {
@@ -114,7 +114,7 @@ fn a_plan_is_handed_over_in_files_and_on_standard_output() {
         assert!(!read(&format!("{first}/{name}")).is_empty(), "{name}");
     }
     // The plan reads back, to the same page, and can be handed over again.
-    assert_eq!(shown(&format!("plan --from {first}/plan.json")), page);
+    assert_eq!(whole(&format!("plan --from {first}/plan.json")), page);
     shown(&format!("plan --from {first}/plan.json --handover {again}"));
     assert_eq!(read(&format!("{again}/kubernetes.yaml")), read(&format!("{first}/kubernetes.yaml")));
     let manifest = shown(&format!("{dense} --aggregated --k8s - --chips-per-host 8"));

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{json, path, said, shown, temp};
+use common::{json, path, said, shown, temp, whole};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
@@ -64,7 +64,7 @@ fn what_a_trace_lacks_is_said() {
 #[test]
 fn routers_are_compared_on_the_same_requests() {
     let load = "--replicas 4 --rate 30 --prefixes 30 --prefix-tokens 3000 --isl 200 --osl 40 --requests 2000";
-    let out = shown(&format!("{ON} {load} --compare router=round-robin,kv"));
+    let out = whole(&format!("{ON} {load} --compare router=round-robin,kv"));
     for words in ["router on the same requests", "kv less round-robin, batch by batch: ttft p50", " ± "] {
         assert!(out.contains(words), "{words}: {out}");
     }

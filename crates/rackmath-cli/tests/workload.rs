@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{json, said, shown, temp};
+use common::{json, said, shown, temp, whole};
 use std::fmt::Write as _;
 
 /// Two requests a second for five minutes, ten a second in the third minute; every fourth prompt is long.
@@ -83,7 +83,7 @@ fn every_format_of_the_same_requests_says_the_same() {
 fn a_plan_for_a_trace_at_its_peak_and_mean() {
     let path = temp("plan.csv", azure());
     let out =
-        shown(&format!("plan llama-3.1-8b --on 16xh100 --trace {path} --rate 20 --tpot 30ms --top 1 --no-whole-hosts"));
+        whole(&format!("plan llama-3.1-8b --on 16xh100 --trace {path} --rate 20 --tpot 30ms --top 1 --no-whole-hosts"));
     let first = out.split("mean step").next().expect("text");
     let assumes = &out[out.find("assumes").expect("assumptions")..];
     insta::assert_snapshot!(format!("{first}\n{assumes}"));

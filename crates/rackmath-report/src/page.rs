@@ -2,7 +2,7 @@
 //!
 //! One place for every face that shows the page: the server gives these over HTTP, the browser computes them itself.
 
-use crate::reply::{self, Picture, Show};
+use crate::reply::{self, Detail, Picture, Show};
 use crate::{Style, csv, png, scene, svg, words};
 use rackmath::Error;
 use rackmath::ask::{self, Question, Reply};
@@ -40,7 +40,8 @@ pub fn spoken(body: &str) -> Result<String, Error> {
 
 /// An answer to what was typed, as a page shows it: its words and its pictures.
 pub fn shown(question: Question, request: &Map<String, Value>, reply: &Reply) -> Result<String, Error> {
-    let show = |figure| Show { figure, ..Show::default() };
+    // The browser has room for all of it, the verdict first.
+    let show = |figure| Show { figure, detail: Detail::FULL, ..Show::default() };
     let drawn: Vec<_> = reply::pictures(question).iter().map(|name| reply::picture(reply, show(Some(name)))).collect();
     let figures = drawn.iter().filter_map(|p| if let Ok(Picture::Figure(f)) = p { Some(*f) } else { None });
     let style = Style { color: false, width: WIDTH };

@@ -12,6 +12,28 @@ pub struct Show<'a> {
     /// Which of its pictures, by name; the first of [`pictures`] unless given.
     pub figure: Option<&'a str>,
     pub part: Part,
+    /// How much of its page.
+    pub detail: Detail,
+}
+
+/// How much of an answer's page is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// The sentence it comes down to.
+    Verdict,
+    /// The verdict, the figures and what to change, on one screen; with `explain` all of them, how they came about and what is
+    /// assumed; with `sources` where numbers come from.
+    Page { explain: bool, sources: bool },
+}
+
+impl Detail {
+    pub const FULL: Self = Self::Page { explain: true, sources: true };
+}
+
+impl Default for Detail {
+    fn default() -> Self {
+        Self::Page { explain: false, sources: false }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

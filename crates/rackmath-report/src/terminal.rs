@@ -5,14 +5,16 @@ use crate::ticks::{Range, ranges};
 use crate::words::words;
 use rackmath::figure::{Figure, Role, Series};
 
-const ROWS: usize = 16;
+/// Rows of a chart, and of one on a short page.
+pub const ROWS: usize = 16;
+pub const FEW: usize = 7;
 /// Columns for the labels on the left.
 const MARGIN: usize = 11;
 
-pub fn draw(figure: &Figure, style: Style) -> String {
+pub fn draw(figure: &Figure, rows: usize, style: Style) -> String {
     let columns = style.width.clamp(40, 140) - MARGIN - 2;
     let (x, y) = ranges(figure);
-    let mut canvas = Canvas { columns, x, y, cells: vec![Cell::default(); columns * ROWS] };
+    let mut canvas = Canvas { columns, rows, x, y, cells: vec![Cell::default(); columns * rows] };
     for (i, series) in figure.series.iter().enumerate() {
         canvas.line(series, i, style.color);
     }
@@ -20,7 +22,7 @@ pub fn draw(figure: &Figure, style: Style) -> String {
         canvas.put(mark.x, mark.y, '●', Some(MARK));
     }
     let mut lines = vec![style.bold(&words(&figure.title)), style.dim(&words(&figure.subtitle))];
-    for (row, label) in row_labels(figure, y).into_iter().enumerate() {
+    for (row, label) in row_labels(figure, rows, y).into_iter().enumerate() {
         let axis = if label.is_some() { '┤' } else { '│' };
         lines.push(format!("{:>w$} {axis}{}", label.unwrap_or_default(), canvas.row(row, style), w = MARGIN - 1));
     }
@@ -82,11 +84,11 @@ fn legend(figure: &Figure, style: Style) -> String {
     lines.join("\n")
 }
 
-fn row_labels(figure: &Figure, y: Range) -> Vec<Option<String>> {
-    let mut labels = vec![None; ROWS];
+fn row_labels(figure: &Figure, rows: usize, y: Range) -> Vec<Option<String>> {
+    let mut labels = vec![None; rows];
     for tick in y.ticks() {
-        let row = ((1.0 - y.at(tick)) * (ROWS - 1) as f64).round() as usize;
-        labels[row.min(ROWS - 1)] = Some(figure.y.unit.tick(tick));
+        let row = ((1.0 - y.at(tick)) * (rows - 1) as f64).round() as usize;
+        labels[row.min(rows - 1)] = Some(figure.y.unit.tick(tick));
     }
     labels
 }
@@ -119,6 +121,7 @@ struct Cell {
 
 struct Canvas {
     columns: usize,
+    rows: usize,
     x: Range,
     y: Range,
     cells: Vec<Cell>,
@@ -136,7 +139,7 @@ impl Canvas {
 
     /// Every dot column gets the dots between this height and the last one's.
     fn braille(&mut self, series: &Series, tint: u8) {
-        let (wide, high) = (self.columns * 2, ROWS * 4);
+        let (wide, high) = (self.columns * 2, self.rows * 4);
         let mut last: Option<i64> = None;
         for dot_x in 0..wide {
             let at = self.x.value(dot_x as f64 / (wide - 1) as f64);
@@ -183,7 +186,7 @@ impl Canvas {
             return;
         }
         let column = (ax * (self.columns - 1) as f64).round() as usize;
-        let row = ((1.0 - ay) * (ROWS - 1) as f64).round() as usize;
+        let row = ((1.0 - ay) * (self.rows - 1) as f64).round() as usize;
         let cell = &mut self.cells[row * self.columns + column];
         (cell.char, cell.color) = (Some(c), tint);
     }

@@ -71,11 +71,23 @@ const DEPTH: usize = 8;
 /// What can be said: a remark, or a text as it is.
 pub trait Words {
     fn words(&self) -> Cow<'_, str>;
+
+    /// Whether a reader has to know it before the numbers are used.
+    fn careful(&self) -> bool {
+        false
+    }
 }
+
+/// Assumptions that something asked for is taken as something else.
+const CAREFUL: [&str; 4] = ["version_not_covered", "weights_expanded", "flags_no_acceptance", "check_split"];
 
 impl Words for Remark {
     fn words(&self) -> Cow<'_, str> {
         words(self).into()
+    }
+
+    fn careful(&self) -> bool {
+        CAREFUL.contains(&&*self.says)
     }
 }
 
@@ -94,6 +106,10 @@ impl Words for String {
 impl<T: Words + ?Sized> Words for &T {
     fn words(&self) -> Cow<'_, str> {
         (**self).words()
+    }
+
+    fn careful(&self) -> bool {
+        (**self).careful()
     }
 }
 

@@ -253,6 +253,7 @@ questions! {
     /// A plan with something changed: before, the same deployment kept, and the new best
     /// rackmath plan qwen3-32b --on 32xh200 --tpot 30ms --rate 20 --save plan.json
     /// rackmath whatif plan.json --set tpot=20ms --set on=64xb200
+    /// rackmath whatif plan.json --set rate=40
     Whatif "whatif" whatif, long;
     /// Systems, models or engines side by side for one workload: best plans, ratios, who wins, flip prices
     /// rackmath compare llama-3.1-70b --on 8xh100,8xh200,8xb200 --isl 4k --osl 1k --tpot 30ms

@@ -5,7 +5,7 @@ use rackmath::ask::{Question, Terms};
 use rackmath::field::{self, Field, Unit};
 use rackmath::{Catalog, Error};
 use rackmath_report::Style;
-use rackmath_report::reply::{Show, page};
+use rackmath_report::reply::{Detail, Show, page};
 use rackmath_units::{Cancel, Effort};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -143,7 +143,8 @@ fn answered(
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let terms = Terms { effort: Effort { threads, cancel: cancel.clone() }, today: crate::inputs::today() };
     let reply = question.answer(catalog, request, &terms)?;
-    let text = page(&reply, Show::default(), Style { color: false, width: 100 })?;
+    let show = Show { detail: if full { Detail::FULL } else { Detail::default() }, ..Show::default() };
+    let text = page(&reply, show, Style { color: false, width: 100 })?;
     let mut result = Map::new();
     let text = if full { text } else { brief(&text) };
     result.insert("content".into(), json!([{ "type": "text", "text": text }]));
@@ -160,9 +161,12 @@ fn answered(
     Ok(result)
 }
 
-/// The beginning of a page, by whole lines.
+/// A short page, or the beginning of a list, by whole lines; what more there is, is asked for here by another word.
 fn brief(text: &str) -> String {
     let (mut end, mut lines) = (0, 0);
+    if let Some((page, _)) = text.rsplit_once("\nmore: ") {
+        return format!("{page}(more with detail: full)\n");
+    }
     for line in text.split_inclusive('\n') {
         if lines == SHORT.1 || end + line.len() > SHORT.0 {
             return format!("{}(more with detail: full)\n", &text[..end]);

@@ -23,6 +23,11 @@ pub fn shown(line: &str) -> String {
     out
 }
 
+/// All of it: with its working, its assumptions and its sources.
+pub fn whole(line: &str) -> String {
+    shown(&format!("{line} --explain --sources"))
+}
+
 pub fn json(line: &str) -> Value {
     serde_json::from_str(&shown(&format!("{line} --json"))).expect("JSON")
 }

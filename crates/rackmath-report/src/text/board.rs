@@ -5,22 +5,27 @@ use rackmath::{curve, explain, step, when};
 
 pub(super) fn step(out: &mut Page, a: &step::Answer) {
     out.title(format!("{} on {}", a.model, a.system));
+    if a.memory.fits && a.too_long.is_none() {
+        let cost = or(a.cost_usd_per_mtok, "", |cost| format!(", {}", mtok(cost)));
+        let users = only(a.batch > 1.0, format!(" ({} for each of {})", tok_s(a.tokens_per_s_user), count(a.batch)));
+        let what = if a.pass > 1.0 { "A pass" } else { "A decode step" };
+        let speed = format!("{}{users}{cost}", tok_s(a.tokens_per_s));
+        out.verdict(format!("{what} takes {}, bound by {}: {speed}", seconds(a.time_s), a.binding));
+    }
     let chosen = if a.batch_chosen { " (chosen: where compute meets memory, or what fits)" } else { "" };
     let chosen = if a.batch_by_speed { " (the most at which each user is as fast as asked)" } else { chosen };
     let pass = only(a.pass > 1.0, format!(", {} tokens each in this pass", count(a.pass)));
     out.line(format!("batch {}{chosen}, context {}{pass}\n", count(a.batch), count(a.context)));
     // What cannot be is said before its numbers.
     if let Some(why) = &a.too_long {
-        out.paragraph("! ", out.style.bad(&words(why)));
+        out.judged(false, words(why));
     }
     if !a.memory.fits {
         let (missing, least) = (Bytes::b(a.memory.missing_bytes), a.memory.chips_min);
         let chips = format!("the weights and one such sequence need {least} chip{}", plural(least));
-        out.paragraph("! ", out.style.bad(&format!("does not fit: {missing} missing; {chips} of this kind")));
+        out.judged(false, format!("does not fit: {missing} missing; {chips} of this kind"));
     }
-    if a.too_long.is_some() || !a.memory.fits {
-        out.gap();
-    }
+    out.figures();
     if let Some(s) = &a.sparse {
         let (n, b) = (count(s.blocks), three(s.block_tokens));
         let read = format!(
@@ -34,7 +39,7 @@ pub(super) fn step(out: &mut Page, a: &step::Answer) {
     out.gap();
     memory(out, &a.memory);
     out.assumes(&a.assumptions);
-    out.list("sources", &a.sources);
+    out.sources(&a.sources);
 }
 
 fn numbers(out: &mut Page, a: &step::Answer) {
@@ -78,6 +83,15 @@ fn memory(out: &mut Page, m: &step::Memory) {
 }
 
 pub(super) fn curve(out: &mut Page, a: &curve::Answer) {
+    if let (Some(first), Some(last)) = (a.rows.first(), a.rows.last()) {
+        let at = |r: &curve::Row| r.label.clone().unwrap_or_else(|| count(r.x));
+        let cost = |r: &curve::Row| or(r.cost_usd_per_mtok, "", |c| format!(" and {}", mtok(c)));
+        let [from, to] = [first, last].map(|r| format!("{}{} at {}", seconds(r.time_s), cost(r), at(r)));
+        let turns: Vec<String> = a.kinks.iter().map(|k| format!("at {}: {}", count(k.x), words(&k.meaning))).collect();
+        let turns = only(!turns.is_empty(), format!("; {}", turns.join(", ")));
+        out.verdict(format!("Over {}, a step goes from {from} to {to}{turns}", a.over.as_ref()));
+    }
+    out.figures();
     if a.over == curve::Over::Precision || a.rows.len() < 25 {
         rows(out, a);
     } else {
@@ -111,10 +125,13 @@ fn rows(out: &mut Page, a: &curve::Answer) {
 pub(super) fn headline(out: &mut Page, s: &step::Answer, c: &curve::Answer) {
     let style = out.style;
     let bold = |text: String| style.bold(&text);
-    out.title(format!("{} on {}", s.model, s.system));
-    out.dim(format!("context {} tokens; a lower bound from data sheets", count(s.context)));
     let [floor, all] = [s.latency_floor_s, s.all_weights_s].map(|t| bold(seconds(t)));
-    out.line(format!("\n  No step is shorter than {floor} for one user, or {all} once every weight is read."));
+    let said = format!("No step is shorter than {floor} for one user, or {all} once every weight is read.");
+    out.within(Kind::Verdict, |out| out.line(said));
+    let title = style.bold(&format!("{} on {}", s.model, s.system));
+    let bound = style.dim(&format!("  context {} tokens; a lower bound from data sheets", count(s.context)));
+    out.line(format!("{title}{bound}"));
+    out.figures();
     let below = |b| format!("Batches below {} are bound by memory, larger ones by arithmetic.", bold(count(b)));
     let never = "Memory binds at any batch: the cache takes longer to read than a token to compute.";
     out.line(format!("  {}", or(s.balance_batch, never, below)));
@@ -125,21 +142,29 @@ pub(super) fn headline(out: &mut Page, s: &step::Answer, c: &curve::Answer) {
     }
     let beyond = |l| format!("Contexts beyond {} tokens leave arithmetic idle at any batch.", bold(count(l)));
     let never = "No context is too long for compute to keep up at a large batch.";
-    out.line(format!("  {}\n", or(s.balanced_context, never, beyond)));
-    both(out, c);
+    out.line(format!("  {}", or(s.balanced_context, never, beyond)));
     out.gap();
+    both(out, c);
+    out.advice();
     out.dim("next: rackmath step llama-3.1-70b --on 8xh200 --batch 64    rackmath explain step    rackmath --help");
 }
 
 pub(super) fn explain(out: &mut Page, a: &explain::Answer) {
     let style = out.style;
+    if let Some(asked) = a.workings.first() {
+        out.verdict(format!("{}: {} = {}", words(&asked.meaning), asked.symbol, words(&asked.result)));
+    }
     out.head(format!("{} on {}", a.model, a.system));
     let mut cited = Vec::new();
     for w in &a.workings {
-        out.line(format!("{} {}", style.bold(&w.symbol), style.dim(&words(&w.meaning))));
+        out.figures();
+        out.title(format!("{} {}", w.symbol, style.dim(&words(&w.meaning))));
         for side in [&w.equation, &w.substituted, &style.bold(&words(&w.result))] {
             out.line(format!("  = {side}"));
         }
+        out.gap();
+        out.working();
+        out.title(format!("{}, what stands in it", w.symbol));
         for i in &w.inputs {
             out.line(format!("    {:<9} {:<18} {}", i.symbol, i.shown, words(&i.meaning)));
             // A source is printed where it first appears.
@@ -152,7 +177,7 @@ pub(super) fn explain(out: &mut Page, a: &explain::Answer) {
         }
         out.gap();
     }
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
 }
 
 pub(super) fn when(out: &mut Page, a: &when::Answer) {
@@ -160,17 +185,18 @@ pub(super) fn when(out: &mut Page, a: &when::Answer) {
         when::Over::Batch => ("a batch of", "context"),
         when::Over::Context => ("a context of", "batch"),
     };
-    out.head(match a.from {
+    out.verdict(match a.from {
         _ if a.regimes.is_empty() && !a.refused.is_empty() => words(&a.refused[0]),
         _ if a.regimes.is_empty() => "nothing fits: weights, or one sequence, are more than memory holds".into(),
         Some(from) => format!("{} binds from {point} {} on", bound(a.what), count(from)),
         None => format!("{} never binds, up to {point} {}", bound(a.what), count(a.most)),
     });
     let fixed = format!("{other} {}", count(a.fixed));
+    out.figures();
     out.field("decode steps of", format!("{} on {}, {}, {}; {fixed}", a.model, a.system, a.engine, a.layout));
     let said = usize::from(a.regimes.is_empty());
     for line in a.refused.iter().skip(said).chain(&a.supported) {
-        out.item(words(line));
+        out.within(Kind::Advice, |out| out.item(words(line)));
     }
     if !a.regimes.is_empty() {
         out.field("memory holds", format!("{point} {}", count(a.most)));

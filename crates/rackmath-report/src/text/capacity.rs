@@ -7,10 +7,8 @@ pub(super) fn capacity(out: &mut Page, a: &Answer) {
     out.title(format!("{} on {}, {}", a.model, a.system, a.engine));
     let lengths = format!("prompts {}, answers {} tokens", count(a.isl), count(a.osl));
     out.paragraph("", format!("a replica: {}, {} chip{}; {lengths}", a.layout, a.chips, plural(a.chips)));
-    out.gap();
-    let said = words(&a.verdict);
-    out.paragraph("  ", if a.capacity.is_some() { out.style.good(&said) } else { out.style.bad(&said) });
-    out.gap();
+    out.judged(a.capacity.is_some(), words(&a.verdict));
+    out.figures();
     if let Some(c) = &a.capacity {
         let held = format!("{} tokens, {} requests of these lengths", count(c.cache_tokens), count(c.sequences));
         out.field("cache holds (k1)", held);
@@ -33,6 +31,7 @@ pub(super) fn capacity(out: &mut Page, a: &Answer) {
         ]);
         out.gap();
     }
+    out.advice();
     let limits = [a.concurrency.as_ref(), a.rate.as_ref()];
     for solved in limits.into_iter().flatten().filter(|_| a.capacity.is_some()) {
         out.paragraph("  ", &solved.verdict);
@@ -43,8 +42,8 @@ pub(super) fn capacity(out: &mut Page, a: &Answer) {
         out.paragraph("  ", format!("Values as files with --files DIR: {}.", names.join(", ")));
         out.gap();
     }
-    out.list("assumes", &a.assumptions);
-    out.list("sources", &a.sources);
+    out.assumes(&a.assumptions);
+    out.sources(&a.sources);
 }
 
 fn starts(startup: f64) -> String {

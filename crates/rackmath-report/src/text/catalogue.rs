@@ -8,6 +8,7 @@ pub(super) fn models(out: &mut Page, a: &models::Answer) {
     if let [one] = a.models.as_slice() {
         return model(out, one, a.context);
     }
+    out.uncut();
     out.each(&a.models).columns(&[
         ("model", &|m| m.id.clone()),
         ("total", &|m| params(m.total_params.parse().unwrap_or(0.0))),
@@ -21,7 +22,12 @@ pub(super) fn models(out: &mut Page, a: &models::Answer) {
 
 fn model(out: &mut Page, m: &models::Card, context: f64) {
     let hf = or(m.hf.as_ref(), "", |hf| format!("  {hf}"));
-    out.line(format!("{}{}\n", out.style.bold(&m.name), out.style.dim(&hf)));
+    out.line(format!("{}{}", out.style.bold(&m.name), out.style.dim(&hf)));
+    let [total, active] = [m.total_params.parse().unwrap_or(0.0), m.active_params].map(params);
+    let active = only(active != total, format!(", {active} per token"));
+    let (weights, kv) = (bytes(m.weights_bytes), BytesPerToken::new(m.kv_bytes_per_token));
+    out.verdict(format!("{total} parameters{active}: {weights} of weights, {kv} of cache"));
+    out.figures();
     out.field("parameters", format!("{} total", grouped_digits(&m.total_params)));
     let [active, multiplied, read] = [m.active_params, m.multiplied_params, m.read_params].map(params);
     out.more(format!("{active} per token with embeddings; {multiplied} multiplied, {read} read in a step"));
@@ -31,7 +37,7 @@ fn model(out: &mut Page, m: &models::Card, context: f64) {
     if let Some(p) = &m.published {
         let (kind, total) = (if p.exact { "exactly" } else { "about" }, grouped_digits(&p.total_params.to_string()));
         out.row("published", format!("{kind} {total} ({:+.2} %)", p.difference * 100.0));
-        out.below(&p.source);
+        out.sources(&[format!("published: {}", p.source)]);
     }
     let architecture = m.architecture.as_deref().unwrap_or("totals only");
     let layers = or(m.layers, "", |n| format!(", {n} layers of width {}", m.hidden.unwrap_or(0)));
@@ -47,7 +53,7 @@ fn model(out: &mut Page, m: &models::Card, context: f64) {
     if let Some(longest) = m.context_max {
         out.row("longest context", count(longest as f64));
     }
-    out.gap();
+    out.working();
     out.each(&m.parts).columns(&[
         ("part", &|p| p.part.clone()),
         ("total", &|p| params(p.total_params)),
@@ -56,7 +62,7 @@ fn model(out: &mut Page, m: &models::Card, context: f64) {
     ]);
     out.gap();
     also_called(out, &m.aliases);
-    out.list("source", std::slice::from_ref(&m.source));
+    out.sources(std::slice::from_ref(&m.source));
     out.list("notes", &m.notes);
 }
 
@@ -80,7 +86,7 @@ pub(super) fn chips(out: &mut Page, a: &chips::Answer) {
     match a.chips.as_slice() {
         [one] => return chip(out, one),
         few if few.len() <= 6 => return side_by_side(out, few),
-        _ => {}
+        _ => out.uncut(),
     }
     let wide = out.style.width >= 118;
     let speed =
@@ -105,13 +111,12 @@ pub(super) fn chips(out: &mut Page, a: &chips::Answer) {
         (wide, ("scale-up", &|c| or_dash(c.scale_up_bytes_per_s, byte_rate))),
         (wide, ("domain", &|c| c.domain.to_string())),
     ]);
-    let note =
-        "  dense peaks; R = (F/2) w / W; $/h is a contract price where known; one chip's name shows its sources\n";
-    out.text.push_str(&out.style.dim(note));
+    out.note("dense peaks; R = (F/2) w / W; $/h is a contract price where known; one chip's name shows its sources");
 }
 
 /// Few chips, one column each.
 fn side_by_side(out: &mut Page, chips: &[chips::Card]) {
+    out.uncut();
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut row = |label: &str, value: &dyn Fn(&chips::Card) -> Option<String>| {
         if chips.iter().any(|c| value(c).is_some()) {
@@ -139,8 +144,11 @@ fn side_by_side(out: &mut Page, chips: &[chips::Card]) {
 
 fn chip(out: &mut Page, c: &chips::Card) {
     let style = out.style;
-    out.line(format!("{}  {}\n", style.bold(&c.name), style.dim(&format!("{}, {} die(s)", c.generation, c.dies))));
+    out.line(format!("{}  {}", style.bold(&c.name), style.dim(&format!("{}, {} die(s)", c.generation, c.dies))));
     let (memory, bandwidth) = (bytes(c.capacity_bytes), byte_rate(c.bandwidth_bytes_per_s));
+    let peak = or(peak(c, "bf16", true), "", |p| format!(", {} dense in {}", flop_rate(p.flop_per_s), p.math));
+    out.verdict(format!("{memory} at {bandwidth}{peak}"));
+    out.figures();
     out.field("memory", format!("{memory} {} at {bandwidth}, read once in {}", c.memory, seconds(c.drain_s)));
     for p in &c.peaks {
         let (rate, intensity, ridge) = (flop_rate(p.flop_per_s), three(p.intensity), three(p.ridge));
@@ -155,13 +163,13 @@ fn chip(out: &mut Page, c: &chips::Card) {
         let range = or(p.range_usd_per_hour, "", |(l, h)| format!(" ({l:.2} to {h:.2})"));
         out.field(&p.basis, format!("{}{range}, {}", hourly(p.usd_per_hour), p.as_of));
     }
-    out.gap();
-    out.dim(format!("every value and its source, checked {}", c.as_of));
+    out.turn(Kind::Source);
+    out.above(format!("every value and its source, checked {}", c.as_of));
     for f in &c.facts {
         let range = or(f.range.as_ref(), "", |(low, high)| format!(" [{low} to {high}]"));
-        out.line(format!("  {:<26} {}{range}", words(&f.what), style.bold(&f.value)));
+        out.above(format!("  {:<26} {}{range}", words(&f.what), style.bold(&f.value)));
         let checked = or(f.checked.as_ref(), "", |c| format!("; agrees with {c}"));
-        out.paragraph("      ", format!("{}{checked}", f.source));
+        out.cited("      ", format!("{}{checked}", f.source));
         for (word, text) in [("note", &f.note), ("trap", &f.trap)] {
             if let Some(text) = text {
                 out.wrapped(&format!("      {word}: "), "            ", text);
@@ -172,6 +180,7 @@ fn chip(out: &mut Page, c: &chips::Card) {
 }
 
 pub(super) fn systems(out: &mut Page, a: &systems::Answer) {
+    out.uncut();
     let link = |l: &systems::LevelCard| byte_rate(l.bandwidth_bytes_per_s);
     out.each(&a.systems).columns(&[
         ("system", &|s| s.id.clone()),
@@ -196,6 +205,7 @@ pub(super) fn systems(out: &mut Page, a: &systems::Answer) {
 }
 
 pub(super) fn names(out: &mut Page, a: &names::Answer) {
+    out.uncut();
     let ids = |all: &[names::Entry]| all.iter().map(|e| e.id.clone()).collect::<Vec<_>>();
     for (kind, all) in [
         ("models", &ids(&a.models)),

@@ -4,15 +4,14 @@ use super::prelude::*;
 use rackmath::check::{Answer, Change, Seconds3};
 
 pub(super) fn check(out: &mut Page, a: &Answer) {
-    out.wrapped("", "", out.style.bold(&words(&a.verdict)));
+    out.judged(a.starts, words(&a.verdict));
     if let Some(refusal) = &a.refusal {
-        out.wrapped("  ", "  ", words(refusal));
+        out.within(Kind::Verdict, |out| out.wrapped("  ", "  ", words(refusal)));
     }
-    out.gap();
     let version = a.version.as_ref().map_or_else(String::new, |v| format!(" ({v})"));
     out.row("server", format!("{} on {}, {}{version}", a.model, a.system, a.engine));
     out.row("weights, cache", format!("{}, {}; layout {}", words(&a.weights), words(&a.kv), a.layout));
-    out.gap();
+    out.figures();
     out.title("memory of one card");
     let gib = |x: f64| format!("{x:>8.2} GiB");
     let share = format!("{}, of which the engine takes {}", gib(a.total_gib), significant(a.utilisation, 3));
@@ -46,11 +45,13 @@ pub(super) fn check(out: &mut Page, a: &Answer) {
     );
     out.row("at once", format!("{:>8} of the longest", significant(a.max_concurrency, 3)));
     out.gap();
-    out.section("what start-up prints", &a.prints);
+    out.advice();
     changes(out, &a.changes, a.starts);
+    out.working();
+    out.section("what start-up prints", &a.prints);
     startup(out, &a.startup);
     flags(out, a);
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
 }
 
 fn changes(out: &mut Page, all: &[Change], starts: bool) {
@@ -97,7 +98,7 @@ fn flags(out: &mut Page, a: &Answer) {
         out.item(format!("change neither memory nor speed here: {}", a.ignored.join(", ")));
     }
     for caution in &a.cautions {
-        out.item(caution);
+        out.within(Kind::Advice, |out| out.item(caution));
     }
     out.gap();
 }

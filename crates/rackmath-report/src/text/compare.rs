@@ -17,8 +17,9 @@ pub(super) fn compare(out: &mut Page, a: &Answer, figure: &Figure) {
     });
     let nothing = Remark::default();
     aim(out, a.columns.first().map_or(&nothing, |c| &c.workload), a.objective, &a.limits);
-    out.gap();
-    out.paragraph("", out.style.bold(&format!("{}.", words(&a.verdict))));
+    out.verdict(words(&a.verdict));
+    out.figures();
+    table(out, a);
     for c in &a.columns {
         out.wrapped(
             &format!("  {:<14} ", c.curve.name),
@@ -26,11 +27,11 @@ pub(super) fn compare(out: &mut Page, a: &Answer, figure: &Figure) {
             or(c.plan.as_ref(), &words(&c.verdict), deployed),
         );
         for r in &c.relaxations {
-            out.wrapped("                 - ", "                   ", relaxed(r));
+            let said = format!("{}: {}", c.curve.name, relaxed(r));
+            out.within(Kind::Advice, |out| out.item(said));
         }
     }
-    out.gap();
-    table(out, a);
+    out.working();
     if !a.wins.is_empty() {
         out.title("who wins on what");
         a.wins.iter().for_each(|w| out.line(win(w)));
@@ -38,12 +39,14 @@ pub(super) fn compare(out: &mut Page, a: &Answer, figure: &Figure) {
     }
     let rests = |c: &Column| Some(format!("{}: {}", c.curve.name, words(&c.plan.as_ref()?.evidence.as_ref()?.says)));
     out.section("what that rests on", a.columns.iter().filter_map(rests));
+    out.advice();
     out.section("price of a chip at which the cheapest changes", a.flips.iter().map(flip));
+    out.working();
     if !figure.series.is_empty() {
         out.draw(figure);
         out.gap();
     }
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
 }
 
 /// Rows of numbers and a column for each; the other way round where they are many.
@@ -89,11 +92,13 @@ fn flip(f: &Flip) -> String {
 pub(super) fn frontier(out: &mut Page, a: &frontier::Answer, figure: &Figure) {
     if figure.series.is_empty() {
         out.title(&figure.title);
-        out.paragraph("", out.style.bad("no frontier: fewer than two points; does the model fit?"));
+        out.judged(false, "no frontier: fewer than two points; does the model fit?");
     } else {
-        out.draw(figure);
+        ends(out, a);
+        out.title(&figure.title);
+        out.pictures([figure]);
     }
-    out.gap();
+    out.figures();
     for c in &a.curves {
         out.title(format!("{}: {} on {}", c.name, c.model, c.system));
         if c.points.is_empty() {
@@ -103,14 +108,29 @@ pub(super) fn frontier(out: &mut Page, a: &frontier::Answer, figure: &Figure) {
         let step = c.points.len().div_ceil(if a.curves.len() > 1 { 5 } else { 16 }).max(1);
         let some = c.points.iter().enumerate().filter(|(i, _)| i % step == 0 || i + 1 == c.points.len());
         points(out, some.map(|(_, p)| p));
+        out.gap();
     }
-    out.gap();
+    out.advice();
     if a.curves.len() > 1 {
         for (title, all) in [("most tokens per chip", &a.leads_per_chip), ("cheapest", &a.leads_per_dollar)] {
             out.section(format!("{title}, by the speed a user is promised"), all.iter().map(lead));
         }
     }
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
+}
+
+/// The fastest and the cheapest ends of all curves.
+fn ends(out: &mut Page, a: &frontier::Answer) {
+    let all = || a.curves.iter().flat_map(|c| c.points.iter().map(move |p| (c, p)));
+    let named = |c: &frontier::Curve| only(a.curves.len() > 1, format!(" on {}", c.name));
+    let fastest = all().max_by(|(_, a), (_, b)| a.tok_s_per_user.total_cmp(&b.tok_s_per_user));
+    let fullest = all().max_by(|(_, a), (_, b)| a.tok_s_per_chip.total_cmp(&b.tok_s_per_chip));
+    if let (Some((fast, f)), Some((full, p))) = (fastest, fullest) {
+        let [user, chip, least] = [f.tok_s_per_user, p.tok_s_per_chip, p.tok_s_per_user].map(tok_s);
+        let fast = format!("a user gets up to {user} ({}){}", mtok(f.usd_per_mtok), named(fast));
+        let full = format!("a chip gives up to {chip} ({}){}", mtok(p.usd_per_mtok), named(full));
+        out.verdict(format!("{fast}; {full}, where each user gets {least}"));
+    }
 }
 
 fn lead(l: &Lead) -> String {
@@ -138,19 +158,21 @@ pub(super) fn hardware(out: &mut Page, a: &hardware::Answer) {
     if let Some(workload) = &a.workload {
         aim(out, workload, a.objective, &a.limits);
     }
-    out.gap();
-    out.paragraph("", out.style.bold(&format!("{}.", words(&a.verdict))));
+    out.verdict(words(&a.verdict));
+    out.figures();
     if let Some(best) = a.rows.first() {
-        out.paragraph("  ", deployed(&best.plan));
-        evidence(out, best.plan.evidence.as_ref());
-        out.commands(&best.plan.launch);
-        out.gap();
         ranking(out, a);
+        out.paragraph("  ", deployed(&best.plan));
+        out.within(Kind::Working, |out| {
+            evidence(out, best.plan.evidence.as_ref());
+            out.gap();
+        });
+        out.within(Kind::Advice, |out| out.commands(&best.plan.launch));
     }
+    out.advice();
     out.section("where the answer changes", a.flips.iter().map(changed));
     if !a.figure.series.is_empty() {
-        out.draw(&a.figure);
-        out.gap();
+        out.pictures([&a.figure]);
     }
     // What cannot do it, by reason.
     let mut by: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -158,8 +180,9 @@ pub(super) fn hardware(out: &mut Page, a: &hardware::Answer) {
         by.entry(words(&o.why)).or_default().push(&o.name);
     }
     let left: Vec<String> = by.iter().map(|(why, names)| format!("{}: {why}", names.join(", "))).collect();
+    out.working();
     out.list("left out", &left);
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
 }
 
 /// Units stand under the table.

@@ -22,17 +22,27 @@ fn one_chip(out: &mut Page, (prefill, decode): (f64, f64), r: &RatesCard) {
     let (prefill, decode) = (one(&r.prefill), one(&r.decode));
     let same = prefill == decode;
     out.more(if same { format!("both {prefill}") } else { format!("prefill {prefill}, decode {decode}") });
-    evidence(out, r.decode.evidence.as_ref());
+    out.within(Kind::Working, |out| {
+        evidence(out, r.decode.evidence.as_ref());
+        out.gap();
+    });
 }
 
 pub(super) fn cost(out: &mut Page, a: &Answer) {
     out.head(format!("{} on {}", a.model, a.system));
+    let [output, input, cached] = [a.output_usd_per_mtok, a.input_usd_per_mtok, a.cached_usd_per_mtok].map(mtok);
+    let hour = hourly(a.chip_usd_per_hour);
+    out.verdict(format!("Output costs {output}, input {input} ({cached} from the cache), at {hour} a chip"));
     // What the price rests on where the model is not predicted, above all where it does not fit.
     if let Some(why) = &a.rates.because {
-        out.paragraph("! ", format!("{}.", words(why)));
+        out.caution(format!("{}.", words(why)));
     }
+    out.figures();
     out.field("chip-hour", hourly(a.chip_usd_per_hour));
-    out.below(&a.basis);
+    out.within(Kind::Working, |out| {
+        out.wrapped("  price of a chip-hour   ", "                         ", &a.basis);
+        out.gap();
+    });
     if !a.hour_parts.is_empty() {
         let parts = a.hour_parts.iter().map(|(name, x)| format!("{name} {}", usd(*x)));
         out.more(parts.collect::<Vec<_>>().join(", "));
@@ -72,6 +82,7 @@ fn margins(out: &mut Page, a: &Answer) {
 
 /// Bars on one scale, most important first.
 fn tornado(out: &mut Page, a: &Answer) {
+    out.advice();
     out.part("what matters: cost of all tokens, one assumption at a time");
     let low_end = |b: &BarCard| b.at_low_usd_per_mtok.min(b.at_high_usd_per_mtok);
     let high_end = |b: &BarCard| b.at_low_usd_per_mtok.max(b.at_high_usd_per_mtok);
@@ -97,6 +108,11 @@ fn tornado(out: &mut Page, a: &Answer) {
 
 pub(super) fn fleet(out: &mut Page, a: &fleet::Answer) {
     out.head(format!("{} on {}", a.model, a.system));
+    let (chips, machines) = (count(a.chips as f64), count(a.machines as f64));
+    let day = or(a.usd_per_day, "", |day| format!(", {} a day", Dollars::usd(day)));
+    let pools = format!("{} for prompts, {} for answers", count(a.prefill.chips as f64), count(a.decode.chips as f64));
+    out.verdict(format!("{chips} chips on {machines} machines carry it: {pools}{day}, {}", watts(a.power_w)));
+    out.figures();
     out.field("traffic", format!("{} in, {} out on average", tok_s(a.input_tok_s), tok_s(a.output_tok_s)));
     out.more(format!("{}; {} times the mean at the peak", words(&a.traffic), three(a.peak_over_mean)));
     one_chip(out, (a.rates.prefill.tok_s.value, a.rates.decode.tok_s.value), &a.rates);
@@ -112,7 +128,6 @@ pub(super) fn fleet(out: &mut Page, a: &fleet::Answer) {
         ("in use", &|(_, p)| percent(p.utilisation)),
     ]);
     out.gap();
-    let (chips, machines) = (count(a.chips as f64), count(a.machines as f64));
     out.field("fleet", format!("{chips} chips, {machines} machines of {}", a.system_chips));
     out.field("power", watts(a.power_w));
     out.maybe("to buy", a.capex_usd.map(|usd| Dollars::usd(usd).to_string()));
@@ -126,7 +141,12 @@ pub(super) fn fleet(out: &mut Page, a: &fleet::Answer) {
 
 pub(super) fn cache(out: &mut Page, a: &cache::Answer) {
     let each = BytesPerToken::new(a.kv_bytes_per_token);
+    let place =
+        |s: &cache::SegmentCard| or(s.to_s, &format!("then {}", s.id), |t| format!("{} up to {}", s.id, seconds(t)));
+    let places: Vec<String> = a.envelope.iter().map(place).collect();
+    out.verdict(format!("Cheapest by the time until its next use: {}", places.join(", ")));
     out.head(format!("{} on {}: {each} of cache", a.model, a.system));
+    out.figures();
     out.each(&a.lines).columns(&[
         ("kept in", &|l| l.id.clone()),
         ("get back $/Mtok", &|l| or(l.retrieve_usd_per_mtok, "not known", usd)),
@@ -139,6 +159,7 @@ pub(super) fn cache(out: &mut Page, a: &cache::Answer) {
         let to = or(s.to_s, "on", |t| format!("to {}", seconds(t)));
         out.line(format!("  from {:<10} {to:<14} {}", seconds(s.from_s), out.style.bold(&s.id)));
     }
+    out.working();
     out.part("what a published lifetime could mean, by drain time");
     for d in &a.durations {
         let all = d.candidates.iter().map(|c| {
@@ -151,11 +172,11 @@ pub(super) fn cache(out: &mut Page, a: &cache::Answer) {
     }
     out.note("nearest first; a lifetime alone cannot name the tier");
     if let Some(r) = &a.reuse {
-        reuse(out, r);
+        out.within(Kind::Figures, |out| reuse(out, r));
     }
     out.pictures([&a.figure].into_iter().chain(&a.hit_figure));
     out.assumes(&a.assumptions);
-    out.list("sources", &a.sources);
+    out.sources(&a.sources);
 }
 
 fn reuse(out: &mut Page, r: &cache::ReuseCard) {
@@ -177,12 +198,17 @@ fn reuse(out: &mut Page, r: &cache::ReuseCard) {
 
 pub(super) fn fastmode(out: &mut Page, a: &fastmode::Answer) {
     out.head(format!("{}: {} the price for {} the speed", words(&a.of), times(a.price), times(a.speed)));
-    out.title("if the batch is the only lever, and price follows cost");
     let r = &a.reading;
+    let batch = format!("a batch {} times smaller", three(r.batch_ratio));
+    let limit = format!("no price buys more than {} the speed", times(r.speed_limit));
+    out.verdict(format!("{} the price buys {} the speed by {batch}; {limit}", times(a.price), times(a.speed)));
+    out.figures();
+    out.title("if the batch is the only lever, and price follows cost");
     out.field("cache over weights", format!("x = {}", three(r.x)));
     out.field("fast batch", format!("{} times smaller", three(r.batch_ratio)));
     out.field("speed limit", format!("{}, however much is paid", times(r.speed_limit)));
     out.field("slow mode", format!("could save at most {}", percent(r.slow_saving)));
+    out.advice();
     out.part("what would have to be true instead");
     let (chips, arrives) = (three(r.chips_instead), percent(r.scaling_instead));
     out.field("more chips", format!("{chips} times as many, of whose speed-up {arrives} arrives"));
@@ -192,6 +218,7 @@ pub(super) fn fastmode(out: &mut Page, a: &fastmode::Answer) {
     out.field("policy", "the multiple says nothing about the machine");
     out.pictures([&a.figure]);
     if !a.known.is_empty() {
+        out.working();
         out.gap();
         out.each(&a.known).columns(&[
             ("sheet", &|k| k.sheet.clone()),

@@ -6,27 +6,29 @@ use rackmath::deduce::{Answer, ChoiceCard, Unknown, UnknownCard};
 pub(super) fn deduce(out: &mut Page, a: &Answer) {
     out.title(&a.title);
     out.dim(format!("sold by a {}", a.seller));
-    out.gap();
+    // What was refused and what contradicts itself is the answer.
+    a.refused.iter().for_each(|why| out.judged(false, format!("refused: {}", words(why))));
+    likely(out, a);
     if let Some(blind) = &a.blind {
         let [input, output] = [blind.input_usd_per_mtok, blind.output_usd_per_mtok].map(usd);
         let prices =
             format!("{} different prices ({} copies of the maker's list folded in)", blind.hosts, blind.copies);
         out.wrapped("  hosts: ", "    ", format!("{prices}, median {input} in, {output} out per Mtok"));
-        out.gap();
     }
-    let refused = a.refused.iter().map(|why| ("refused:", why));
-    for (word, text) in refused.chain(a.warnings.iter().map(|w| ("warning:", w))) {
-        out.wrapped(&format!("  {} ", out.style.bad(word)), "    ", text);
-        out.gap();
+    out.advice();
+    for text in &a.warnings {
+        out.wrapped(&format!("  {} ", out.style.bad("warning:")), "    ", text);
     }
+    out.figures();
     posterior(out, a);
     out.gap();
     choices(out, a);
+    out.advice();
     for flag in &a.policies {
         out.wrapped("  ! ", "    ", flag);
     }
     out.pictures([&a.figure]);
-    out.gap();
+    out.working();
     data(out, a);
     closed(out, a);
     let axis: Vec<String> = a.ridge.axis.iter().map(|(name, x)| format!("{name} {x:+.2}")).collect();
@@ -34,9 +36,22 @@ pub(super) fn deduce(out: &mut Page, a: &Answer) {
     let title = "  longest axis of the posterior (logarithms): ";
     out.wrapped(title, "    ", format!("{}; {tied}", axis.join(", ")));
     out.gap();
+    out.advice();
     out.list("what no price can tell", &a.cannot_tell);
-    out.list("assumes", &a.assumptions);
-    out.list("sources", &a.sources);
+    out.assumes(&a.assumptions);
+    out.sources(&a.sources);
+}
+
+/// What the prices say of its size, and whether its experts are many.
+fn likely(out: &mut Page, a: &Answer) {
+    let said = a.unknowns.iter().take(2).map(|u| {
+        let [low, middle, high] = [u.p10, u.p50, u.p90].map(|x| show(u, x));
+        let inside = if u.inside == Some(true) { "inside" } else { "outside" };
+        let truth = or(u.truth, "", |truth| format!(", in truth {}, {inside}", show(u, truth)));
+        format!("{} {middle} ({low} to {high} with 80 %{truth})", u.name)
+    });
+    let from = if a.data.is_empty() { "Without a price" } else { "From these prices" };
+    out.verdict(format!("{from}: {}", said.collect::<Vec<_>>().join(", ")));
 }
 
 fn posterior(out: &mut Page, a: &Answer) {

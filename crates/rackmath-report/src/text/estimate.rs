@@ -18,44 +18,52 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
         None => format!("prompts {}{answers}", count(a.isl)),
     };
     out.paragraph("", format!("{on}; {lengths}; weights {}, KV {}", words(&a.weights), words(&a.kv)));
-    out.gap();
+    out.figures();
     if let Some(s) = &a.solved {
         solved(out, s);
     }
-    pretended(out, a.pretended.as_ref());
     if let Some(p) = &a.problem {
         problem(out, p);
-    }
-    if let Some(e) = &a.embedding {
-        embedding(out, e);
-        evidence(out, a.evidence.as_ref());
-        out.gap();
-        breakdown(out, &e.step);
-        out.gap();
-        out.paragraph("  ", &e.reading);
-        out.gap();
     }
     if let Some(s) = &a.speculation {
         speculated(out, s);
     }
+    if let Some(e) = &a.embedding {
+        embedding(out, e, a.evidence.as_ref());
+        out.working();
+        evidence(out, a.evidence.as_ref());
+        out.gap();
+        breakdown(out, &e.step);
+        out.gap();
+        out.advice();
+        out.paragraph("  ", &e.reading);
+        out.gap();
+    }
     if let Some(s) = &a.served {
-        numbers(out, s);
+        if a.solved.is_none() {
+            served(out, a, s);
+        }
+        out.figures();
+        numbers(out, s, a.evidence.as_ref());
         a.media.iter().for_each(|m| media(out, m));
         if let Some(o) = &a.offload {
             let label = if o.cards.is_empty() { "in host memory" } else { "cards" };
             out.wrapped(&format!("  {label:<22} "), &" ".repeat(25), &o.says);
         }
-        evidence(out, a.evidence.as_ref());
         if let Some(p) = &a.pools {
             pools(out, p);
-        } else {
+        }
+        a.loras.iter().for_each(|card| super::tuning::loras(out, card));
+        out.working();
+        if a.pools.is_none() {
             let (share, tokens) = (percent(s.prompt_share), three(s.prompt_tokens));
             out.field("prompts", format!("{share} of passes carry {tokens} tokens"));
         }
-        a.loras.iter().for_each(|card| super::tuning::loras(out, card));
+        evidence(out, a.evidence.as_ref());
         out.gap();
         breakdown(out, &s.step);
         out.gap();
+        out.advice();
         out.paragraph("  ", &s.reading);
         out.paragraph("  ", format!("Bound by {}.", words(&s.binding)));
         out.gap();
@@ -63,20 +71,38 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
     if a.served.is_none() {
         a.loras.iter().for_each(|card| super::tuning::loras(out, card));
     }
+    pretended(out, a.pretended.as_ref());
+    out.advice();
     changes(out, &a.changes);
-    out.list("assumes", &a.assumptions);
-    out.list("sources", &a.sources);
+    out.assumes(&a.assumptions);
+    out.sources(&a.sources);
+}
+
+/// What a user meets and what it costs.
+fn served(out: &mut Page, a: &Answer, s: &Served) {
+    let first = or(s.ttft_ms, "", |r| format!("the first token after {}, then ", ms(r.value)));
+    let user = tok_s(s.output_tok_s_per_user.value);
+    let all = format!("{} on {} chip{}", tok_s(s.output_tok_s.value), a.chips, plural(a.chips));
+    let cost = or(s.usd_per_mtok_output, "", |usd| format!(", {} of output", mtok(usd)));
+    let meets = format!("{first}one every {} ({user})", ms(s.tpot_ms.value));
+    let limits = s.slo.as_ref().map(|slo| (slo.met, words(&slo.verdict)));
+    let said = format!("Each user gets {meets}; {all}{cost}");
+    match limits {
+        Some((met, verdict)) => out.judged(met, format!("{verdict}. {said}")),
+        None => out.verdict(said),
+    }
 }
 
 /// What was solved for, before what is met there.
 fn solved(out: &mut Page, s: &Solved) {
-    let said = words(&s.verdict);
-    out.paragraph("  ", if s.value.is_some() { out.style.good(&said) } else { out.style.bad(&said) });
+    out.judged(s.value.is_some(), words(&s.verdict));
     if let Some(binds) = &s.binds {
-        out.paragraph("  ", format!("What binds: {}.", words(binds)));
+        out.within(Kind::Advice, |out| out.paragraph("  ", format!("What binds: {}.", words(binds))));
     }
-    out.paragraph("  ", out.style.dim(&format!("({})", words(&s.how))));
-    out.gap();
+    out.within(Kind::Working, |out| {
+        out.paragraph("  ", out.style.dim(&format!("({})", words(&s.how))));
+        out.gap();
+    });
     if s.machines.is_empty() {
         return;
     }
@@ -95,15 +121,14 @@ fn solved(out: &mut Page, s: &Solved) {
 /// Says that what follows does not exist.
 pub(super) fn pretended(out: &mut Page, said: Option<&Remark>) {
     if let Some(said) = said {
-        out.paragraph("  ", out.style.bad(&words(said)));
-        out.gap();
+        out.judged(false, words(said));
     }
 }
 
 /// What guessing ahead does, the verdict first.
 fn speculated(out: &mut Page, s: &Speculated) {
-    let said = format!("{}.", words(&s.verdict));
-    out.paragraph("  ", if s.speedup > 1.0 { out.style.good(&said) } else { out.style.bad(&said) });
+    out.judged(s.speedup > 1.0, words(&s.verdict));
+    let before = out.turn(Kind::Advice);
     if let Some(why) = &s.why {
         out.paragraph("  ", format!("Why: {}.", words(why)));
     }
@@ -115,8 +140,10 @@ fn speculated(out: &mut Page, s: &Speculated) {
     let rate =
         or(s.throughput_loses_from, "", |c| format!(", fewer than without from {} in flight on", count(c as f64)));
     out.paragraph("  ", format!("{without}{rate}."));
+    out.working();
     out.paragraph("  ", out.style.dim(&format!("Acceptance: {}.", words(&s.acceptance))));
     out.gap();
+    out.turn(before);
 }
 
 /// A share that may be more than one.
@@ -125,11 +152,10 @@ fn percent_of(x: f64) -> String {
 }
 
 fn problem(out: &mut Page, p: &Problem) {
-    out.paragraph("  ", out.style.bad(&words(&p.what)));
+    out.judged(false, words(&p.what));
     if let Some(change) = &p.first_change {
-        out.paragraph("  ", format!("would do: {}", words(change)));
+        out.within(Kind::Advice, |out| out.paragraph("  ", format!("would do: {}", words(change))));
     }
-    out.gap();
 }
 
 /// The ends of an interval, where it has any width.
@@ -144,8 +170,15 @@ fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String, mo
     out.line(line.trim_end());
 }
 
-fn numbers(out: &mut Page, s: &Served) {
-    out.more(format!("{:<14} {}", out.style.bold("mean"), out.style.dim("80 % interval")));
+/// Above the numbers: how far they can be trusted.
+fn trusted(out: &mut Page, known: Option<&Evidence>) {
+    let grade = or(known, "", |known| format!(" ({})", graded(Some(known))));
+    let interval = out.style.dim(&format!("80 % interval{grade}"));
+    out.more(format!("{:<14} {interval}", out.style.bold("mean")));
+}
+
+fn numbers(out: &mut Page, s: &Served, known: Option<&Evidence>) {
+    trusted(out, known);
     range(out, "time per output token", s.tpot_ms, ms, "");
     let what = if s.percentiles.is_some() { "waiting to be scheduled" } else { "waiting for memory" };
     let waited = s.queue_ms.map(|r| r.value).filter(|queue| *queue > 0.0);
@@ -158,9 +191,11 @@ fn numbers(out: &mut Page, s: &Served) {
     }
     s.percentiles.iter().for_each(|p| percentiles(out, p));
     range(out, "throughput per chip", s.output_tok_s_per_chip, tok_s, "");
-    range(out, "throughput per user", s.output_tok_s_per_user, tok_s, "");
     range(out, "throughput", s.output_tok_s, tok_s, "");
-    range(out, "requests per second", s.requests_per_s, three, "");
+    out.within(Kind::Working, |out| {
+        range(out, "throughput per user", s.output_tok_s_per_user, tok_s, "");
+        range(out, "requests per second", s.requests_per_s, three, "");
+    });
     let cost = s.usd_per_mtok_output.zip(s.usd_per_mtok_input);
     out.maybe("cost", cost.map(|(output, input)| format!("{} output, {} input", mtok(output), mtok(input))));
     if let Some(slo) = &s.slo {
@@ -193,8 +228,13 @@ fn media(out: &mut Page, m: &Brought) {
     }
 }
 
-fn embedding(out: &mut Page, e: &Embedded) {
-    out.more(format!("{:<14} {}", out.style.bold("mean"), out.style.dim("80 % interval")));
+fn embedding(out: &mut Page, e: &Embedded, known: Option<&Evidence>) {
+    let rate = format!("{} texts a second, {}", three(e.requests_per_s.value), tok_s(e.input_tok_s.value));
+    let cost = or(e.usd_per_mtok_input, "", |usd| format!(", {}", mtok(usd)));
+    let after = or(e.latency_ms, "", |r| format!(", each after {}", ms(r.value)));
+    out.verdict(format!("{rate}{cost}{after}"));
+    out.figures();
+    trusted(out, known);
     if let Some(latency) = e.latency_ms {
         range(out, "latency", latency, ms, "");
     }
@@ -321,13 +361,19 @@ pub(super) fn sweep(out: &mut Page, a: &sweep::Answer) {
     if let Some(s) = &a.speculation {
         speculated(out, s);
     }
-    if !a.rows.is_empty() {
-        out.draw(&a.figure);
-        out.gap();
+    if let (Some(first), Some(last)) = (a.rows.first(), a.rows.last()) {
+        let cost = |usd: Option<f64>| or(usd, "", |usd| format!(" at {}", mtok(usd)));
+        let end = |r: &sweep::Row| {
+            let [user, chip] = [r.output_tok_s_per_user, r.output_tok_s_per_chip].map(tok_s);
+            format!("{} in flight: {user} a user, {chip} a chip{}", count(r.concurrency), cost(r.usd_per_mtok_output))
+        };
+        out.verdict(format!("From {}, to {}", end(first), end(last)));
+        out.title(&a.figure.title);
+        out.figures();
         rows(out, a);
-        out.gap();
+        out.pictures([&a.figure]);
     }
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
 }
 
 /// A line for each doubling.

@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::picture::PARTS;
 use crate::style::Style;
-use rackmath::layout::{Answer, EngineCard, StageCard};
+use rackmath::layout::{Answer, EngineCard, StageCard, TrafficCard};
 use rackmath::pipeline::{self, CellCard, RunCard};
 use rackmath::racks;
 
@@ -14,8 +14,9 @@ pub(super) fn layout(out: &mut Page, a: &Answer, part: Part) {
     let (batch, context) = (count(a.batch.floor()), count(a.context));
     let used = format!("{} of {} chips{chosen}", a.chips, a.chips_available);
     out.dim(format!("{used}; batch {batch}, context {context}"));
-    out.gap();
+    out.figures();
     if part == Part::Traffic {
+        busiest(out, a);
         traffic(out, a);
         out.gap();
         experts(out, a);
@@ -26,12 +27,12 @@ pub(super) fn layout(out: &mut Page, a: &Answer, part: Part) {
         }
         out.gap();
         per_chip(out, a);
-        out.gap();
+        out.working();
         bars(out, a);
         if part != Part::Memory {
             out.gap();
             traffic(out, a);
-            out.gap();
+            out.advice();
             commands(out, a);
         }
     }
@@ -39,8 +40,10 @@ pub(super) fn layout(out: &mut Page, a: &Answer, part: Part) {
 }
 
 fn fit(out: &mut Page, a: &Answer) {
-    let verdict = words(&a.verdict);
-    out.row("memory", if a.fits { out.style.good(&verdict) } else { out.style.bad(&verdict) });
+    let s = if a.batch_max == 1.0 { "" } else { "s" };
+    let longest = or(a.context_max, "", |l| format!(", or a context of {}", count(l)));
+    let most = format!("; at most {} sequence{s} of this context{longest}", count(a.batch_max));
+    out.judged(a.fits, format!("{}{}", words(&a.verdict), only(a.fits && a.engine.is_none(), most)));
     if let Some(o) = &a.offload {
         let label = if o.cards.is_empty() { "in host memory" } else { "cards" };
         out.wrapped(&format!("  {label:<22} "), &" ".repeat(25), &o.says);
@@ -48,11 +51,13 @@ fn fit(out: &mut Page, a: &Answer) {
     if let Some(engine) = &a.engine {
         counted(out, engine);
     }
-    out.maybe("first change that fits", a.first_change.as_ref());
-    out.maybe("split that fits", a.split_that_fits.as_ref());
-    if let Some(warning) = &a.warning {
-        out.wrapped("  warning: ", "    ", warning);
-    }
+    out.within(Kind::Advice, |out| {
+        out.maybe("first change that fits", a.first_change.as_ref());
+        out.maybe("split that fits", a.split_that_fits.as_ref());
+        if let Some(warning) = &a.warning {
+            out.wrapped("  warning: ", "    ", warning);
+        }
+    });
     out.field("largest batch", format!("{} sequences of this context", count(a.batch_max)));
     let none = if a.fits { "any, at this batch" } else { "none at this batch" };
     out.field("longest context", or(a.context_max, none, |l| format!("{} tokens at this batch", count(l))));
@@ -146,6 +151,20 @@ fn experts(out: &mut Page, a: &Answer) {
     out.maybe("scale-up : scale-out", e.up_to_out.map(ratio));
 }
 
+/// The most that goes over one network.
+fn busiest(out: &mut Page, a: &Answer) {
+    let time = |t: &TrafficCard| t.predicted_s.or(t.seconds).unwrap_or(0.0);
+    match a.traffic.iter().max_by(|a, b| time(a).total_cmp(&time(b))) {
+        Some(most) => {
+            let all: f64 = a.traffic.iter().map(time).sum();
+            let takes = only(time(most) > 0.0, format!(", {} of {} in all", seconds(time(most)), seconds(all)));
+            let sent = format!("{} over {}{takes}", bytes(most.bytes), most.network);
+            out.verdict(format!("Most of a step's sending is {}: {sent}", most.what));
+        }
+        None => out.verdict("no traffic: one chip, or copies that do not talk"),
+    }
+}
+
 fn traffic(out: &mut Page, a: &Answer) {
     if a.traffic.is_empty() {
         return out.line("  no traffic: one chip, or copies that do not talk");
@@ -172,6 +191,15 @@ fn commands(out: &mut Page, a: &Answer) {
 
 pub(super) fn racks(out: &mut Page, a: &racks::Answer) {
     out.head(format!("{}: {} of weights in one scale-up domain", a.model, bytes(a.weights_bytes)));
+    let fitting = a.racks.iter().filter(|r| r.domains_for_weights <= 1.0);
+    if let Some(best) = fitting.clone().min_by(|a, b| a.weights_s.total_cmp(&b.weights_s)) {
+        let (n, all) = (fitting.count(), a.racks.len());
+        let floor = seconds(best.weights_s);
+        out.verdict(format!("{n} of {all} domains hold the weights; {} reads them fastest, in {floor}", best.system));
+    } else {
+        out.judged(false, "no domain holds the weights by itself");
+    }
+    out.figures();
     let domains = |n: f64| if n <= 1.0 { "1 domain".into() } else { format!("{} domains", count(n)) };
     out.each(&a.racks).columns(&[
         ("domain", &|r| r.system.clone()),
@@ -191,7 +219,7 @@ pub(super) fn racks(out: &mut Page, a: &racks::Answer) {
         "largest model: weights in half of the domain's memory, the other half for KV",
         "up/out: scale-up over scale-out bandwidth of a chip; 2 domains: slowdown of an expert layer spread over two (D20)",
     ] {
-        out.note(note);
+        out.within(Kind::Working, |out| out.note(note));
     }
 }
 
@@ -202,6 +230,13 @@ pub(super) fn pipeline(out: &mut Page, a: &pipeline::Answer) {
         return single(out, one, a.request.stages);
     }
     out.head(size);
+    let least = a.runs.iter().filter(|r| r.schedule != "inference");
+    if let Some(best) = least.min_by(|a, b| a.makespan_s.total_cmp(&b.makespan_s)) {
+        let (step, idle) = (seconds(best.makespan_s), percent(best.idle));
+        let held = three(best.peak_micro_batches);
+        out.verdict(format!("Fastest is {}: a step of {step}, {idle} idle, {held} micro-batches held", best.schedule));
+    }
+    out.figures();
     out.each(&a.runs).columns(&[
         ("schedule", &|run| run.schedule.clone()),
         ("step", &|run| seconds(run.makespan_s)),
@@ -218,8 +253,15 @@ pub(super) fn pipeline(out: &mut Page, a: &pipeline::Answer) {
 }
 
 fn single(out: &mut Page, run: &RunCard, stages: usize) {
-    grid(out, run, stages);
     let inference = run.schedule == "inference";
+    let (step, idle) = (seconds(run.makespan_s), percent(run.idle));
+    if inference {
+        out.verdict(format!("Stages are idle {idle} of the time in steady state"));
+    } else {
+        out.verdict(format!("A step takes {step}; stages are idle {idle} of it"));
+    }
+    out.figures();
+    grid(out, run, stages);
     let training = "digits: forward of a micro-batch   b: backward   w: weight gradient   · idle";
     out.note(if inference { "digits: micro-batch, one token a pass   · idle" } else { training });
     out.gap();

@@ -8,9 +8,11 @@ pub(super) fn station(out: &mut Page, a: &station::Answer) {
     let (interval, rate) = (seconds(r.interval_s), three(r.rate_per_s));
     let (seats, tokens) = (count(r.seats as f64), count(r.tokens as f64));
     out.head(format!("A step every {interval}, {seats} seats, {rate} requests/s of {tokens} tokens"));
-    let verdict = if a.stable { out.style.good("stable") } else { out.style.bad("the queue grows for ever") };
-    out.row("load", format!("{verdict}: up to {} requests/s can be carried", three(a.sustainable_rate_per_s)));
     let [first, p99] = [a.mean_first_token_s, a.p99_first_token_s].map(seconds);
+    let most = format!("up to {} requests/s can be carried", three(a.sustainable_rate_per_s));
+    let met = format!("stable: a first token after {first} in the mean, {p99} at p99; {most}");
+    out.judged(a.stable, if a.stable { met } else { format!("the queue grows for ever: {most}") });
+    out.figures();
     out.field("time to first token", format!("{first} mean, {p99} p99"));
     let [mean, worst] = [a.mean_with_seats_s, a.worst_with_seats_s].map(seconds);
     out.more(format!("with free seats: {mean} mean, {worst} at worst"));
@@ -20,10 +22,33 @@ pub(super) fn station(out: &mut Page, a: &station::Answer) {
 }
 
 pub(super) fn lecture(out: &mut Page, a: &lecture::Answer) {
+    if let [one] = a.claims.as_slice() {
+        let first = one.numbers.iter().find(|n| n.lecture != "-");
+        let both =
+            or(first, "", |n| format!("; for {} the lecture says {}, here it is {}", n.inputs, n.lecture, n.ours));
+        out.verdict(format!("{}: {}{both}", one.title, one.conclusion));
+    } else {
+        let numbers: usize = a.claims.iter().map(|c| c.numbers.len()).sum();
+        out.verdict(format!("{} claims of the lecture, computed anew in {numbers} numbers", a.claims.len()));
+    }
     out.dim(&a.source);
+    if let many @ [_, _, ..] = a.claims.as_slice() {
+        out.figures();
+        out.each(many).columns(&[
+            ("", &|c| c.id.clone()),
+            ("claim", &|c| c.title.clone()),
+            ("", &|c| c.conclusion.clone()),
+        ]);
+        out.within(Kind::Advice, |out| out.note("one of them with its numbers: rackmath lecture D1"));
+        out.working();
+    } else {
+        out.figures();
+    }
     for c in &a.claims {
+        out.gap();
         let title = out.style.bold(&format!("{} {}", c.id, c.title));
-        out.line(format!("\n{title}  {}\n  {}", out.style.dim(&c.conclusion), c.formula));
+        out.above(format!("{title}  {}", out.style.dim(&c.conclusion)));
+        out.above(format!("  {}", c.formula));
         out.each(&c.numbers).columns(&[
             ("for", &|n| n.inputs.clone()),
             ("lecture", &|n| n.lecture.clone()),
@@ -35,6 +60,7 @@ pub(super) fn lecture(out: &mut Page, a: &lecture::Answer) {
 
 /// `rackmath practice`: the cards, or the problems with what was answered and, where asked for, the working.
 pub(super) fn practice(out: &mut Page, a: &practice::Answer, part: Part) {
+    out.uncut();
     if part == Part::Cards {
         for (i, card) in a.cards.iter().enumerate() {
             out.wrapped(&format!("{:2}. ", i + 1), "    ", card.front);
@@ -67,9 +93,16 @@ pub(super) fn practice(out: &mut Page, a: &practice::Answer, part: Part) {
 }
 
 pub(super) fn reversible(out: &mut Page, a: &reversible::Answer, figure: &Figure) {
+    let ratio = significant(a.slope_ratio * 100.0, 2);
+    let exact = a.gradients.iter().filter(|g| g.exact).count();
+    out.verdict(format!(
+        "A reversible block keeps {ratio} % of the activations an ordinary one keeps; its gradients are the same bits in {exact} \
+         of {} ways of storing them",
+        a.gradients.len()
+    ));
     out.title("Reversible networks, measured");
     out.dim(&a.network);
-    out.gap();
+    out.figures();
     let depths = a.ways[0].peak_bytes.iter().map(|(d, _)| format!("{d} blocks"));
     let last = ["per block", "FLOP", "formula", "loss"].map(str::to_owned);
     let row = |w: &reversible::Way| {
@@ -80,7 +113,6 @@ pub(super) fn reversible(out: &mut Page, a: &reversible::Answer, figure: &Figure
         led(&w.way, peaks.chain([slope, flop, formula, loss]))
     };
     out.table(&led("peak activations", depths.chain(last)), a.ways.iter().map(row));
-    let ratio = significant(a.slope_ratio * 100.0, 2);
     let over = format!("loss over {} steps of learning to count", a.request.steps);
     out.note(format!("per block, reversible over ordinary: {ratio} %; {over}"));
     out.gap();
@@ -105,7 +137,7 @@ pub(super) fn reversible(out: &mut Page, a: &reversible::Answer, figure: &Figure
     out.row("Feistel", format!("{start:?} -> {there:?} -> {back:?} through 16 rounds of squares and back"));
     out.gap();
     let tokens = grouped(a.request.tokens);
-    out.dim(format!("the formulas for {} with {tokens} tokens in flight", a.request.model));
+    out.above(format!("the formulas for {} with {tokens} tokens in flight", a.request.model));
     for f in &a.model {
         let forwards = significant(f.forwards, 1);
         out.field(&f.way, format!("{}, {forwards} forwards per step", bytes(f.activation_bytes)));

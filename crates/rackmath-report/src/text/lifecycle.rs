@@ -44,6 +44,18 @@ pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figur
     let point = a.laws.iter().any(|l| l.given.is_some());
     let best: Vec<_> = a.laws.iter().filter_map(|l| Some((l, l.optimum?))).collect();
     let money = best.iter().any(|(_, o)| o.usd.is_some());
+    if let Some((low, high)) = ends(best.iter().map(|(_, o)| o.params)) {
+        let [n, d] = [(low, high), ends(best.iter().map(|(_, o)| o.tokens)).unwrap_or_default()]
+            .map(|(low, high)| span(low, high, big));
+        let by = if let [(one, _)] = best.as_slice() { one.law.clone() } else { format!("{} laws", best.len()) };
+        let cost = ends(best.iter().filter_map(|(_, o)| o.usd));
+        let cost = or(cost, "", |(low, high)| format!(", {}", span(low, high, usd)));
+        let there = ends(best.iter().filter_map(|(l, _)| l.given?.loss)).filter(|_| point);
+        let there = or(there, "", |(low, high)| format!("Loss {}. ", span(low, high, |x| format!("{x:.4}"))));
+        let same = if there.is_empty() { "Best" } else { "The same for least compute" };
+        out.verdict(format!("{there}{same} by {by}: {n} parameters on {d} tokens{cost}"));
+    }
+    out.figures();
     if !best.is_empty() {
         out.each(&best).some(&[
             (true, ("law", &|(l, _)| l.law.clone())),
@@ -61,28 +73,42 @@ pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figur
     let routers = a.laws.iter().flat_map(|l| &l.routers);
     let worth = routers
         .map(|c| format!("{}: worth {} dense parameters, loss {:.3}", c.router, big(c.effective_params), c.loss));
-    out.list("what the experts are worth (clark-2022, 130 B tokens)", &worth.collect::<Vec<_>>());
+    let worth: Vec<String> = worth.collect();
+    if best.is_empty() {
+        worth.iter().take(1).for_each(|w| out.verdict(w));
+    }
+    out.list("what the experts are worth (clark-2022, 130 B tokens)", &worth);
+    out.working();
     let doubts = a.laws.iter().flat_map(|l| {
         let ratio = doubt(&l.law, "tokens per parameter", l.tokens_per_param_spread.as_ref(), three);
         [ratio, doubt(&l.law, "cost", l.usd_spread.as_ref(), usd)]
     });
     out.list("standard errors carried through", &doubts.flatten().collect::<Vec<_>>());
+    out.advice();
     listed(out, "outside the range it was fitted on", a.laws.iter().map(|l| (&l.law, joined(&l.outside, ", "))));
+    out.working();
     listed(out, "left out", a.laws.iter().map(|l| (&l.law, or(l.left_out.as_ref(), "", words))));
     if let [one] = a.laws.as_slice() {
         out.list("about this law", &one.notes);
-        out.list("source", std::slice::from_ref(&one.source));
+        out.sources(std::slice::from_ref(&one.source));
     }
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
     out.pictures(figure);
 }
 
 pub(super) fn lifecycle(out: &mut Page, a: &lifecycle::Answer) {
     let [size, served] = [a.request.params, a.served_tokens].map(big);
     out.head(format!("{size} active parameters, {served} tokens served in expectation"));
+    let (d, rl) = (big(a.rule.pretrain_tokens), big(a.rule.rl_tokens));
+    let over = times(a.rule.over_training);
+    let laws = a.over_training_over_laws.filter(|(low, high)| low < high);
+    let laws = or(laws, "", |(low, high)| format!("; the laws' own optima say {} to {}", times(low), times(high)));
+    let cost = or(a.rule.usd, "", |x| format!(", {}", usd(x)));
+    out.verdict(format!("Pre-train on {d} tokens and RL on {rl}: {over} the data of Chinchilla{laws}{cost}"));
+    out.figures();
     rule(out, a);
     out.gap();
-    out.dim("the exact optimum at the same loss, under each law");
+    out.above("the exact optimum at the same loss, under each law");
     let best: Vec<_> = a.laws.iter().filter_map(|l| Some((l, l.optimum?))).collect();
     out.each(&best).some(&[
         (true, ("law", &|(l, _)| l.law.clone())),
@@ -96,6 +122,7 @@ pub(super) fn lifecycle(out: &mut Page, a: &lifecycle::Answer) {
         (true, ("rule costs", &|(l, _)| or_dash(l.rule_extra, signed_percent))),
         (a.rule.usd.is_some(), ("cost", &|(_, o)| or_dash(o.usd, usd))),
     ]);
+    out.working();
     out.note("own D/N: compute-optimal at this size; D/20N: over-training");
     out.note("D at share: data for which the rule's split would be an optimum at this size");
     if let Some((low, high)) = a.over_training_over_laws.filter(|(low, high)| low < high) {
@@ -114,15 +141,15 @@ pub(super) fn lifecycle(out: &mut Page, a: &lifecycle::Answer) {
     listed(out, "optimum outside the range the law was fitted on", outside);
     listed(out, "left out", a.laws.iter().map(|l| (&l.law, or(l.left_out.as_ref(), "", words))));
     if let [one] = a.laws.as_slice() {
-        out.list("source", std::slice::from_ref(&one.source));
+        out.sources(std::slice::from_ref(&one.source));
     }
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
     out.pictures(&a.figure);
 }
 
 fn rule(out: &mut Page, a: &lifecycle::Answer) {
     let r = &a.rule;
-    out.dim(format!("the lecture's rule, {}", a.request.split));
+    out.above(format!("the lecture's rule, {}", a.request.split));
     out.field("tokens", format!("pre-train on {}, RL on {}", big(r.pretrain_tokens), big(r.rl_tokens)));
     let [rl, served] = [r.alpha, r.beta].map(|x| three(1.0 / x));
     out.more(format!("at equal costs one pre-training token for {rl} of RL and {served} served"));
@@ -143,6 +170,13 @@ fn rule(out: &mut Page, a: &lifecycle::Answer) {
 
 pub(super) fn goodput(out: &mut Page, a: &goodput::Answer, figure: &Figure) {
     out.head(format!("{} chips, a failure every {}", grouped(a.chips), seconds(a.job_mtbf_s)));
+    let every = format!("with a checkpoint every {}", seconds(a.interval_s));
+    let days = format!("{} days become {}", three(a.work_days), three(a.wall_days));
+    let cost = or(a.usd, "", |x| format!(", {}", usd(x)));
+    let ends = a.wall_days < 1e9;
+    let progress = format!("{} of all time is progress {every}: {days}{cost}", percent(a.goodput));
+    out.judged(ends, if ends { progress } else { format!("the run never ends {every}") });
+    out.figures();
     out.field("per failure", format!("{} chip-hours", grouped(a.chip_hours_per_failure)));
     out.field("checkpoint every", format!("{} of work", seconds(a.interval_s)));
     let [best, young] = [a.best_interval_s, a.young_interval_s].map(|t| or_dash(t, seconds));
@@ -168,6 +202,14 @@ pub(super) fn goodput(out: &mut Page, a: &goodput::Answer, figure: &Figure) {
     out.maybe("cost", a.usd.map(usd));
     out.assumes(&a.assumptions);
     out.pictures([figure]);
+}
+
+/// The least and the most of some numbers.
+fn ends(all: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    all.fold(None, |ends: Option<(f64, f64)>, x| {
+        let (low, high) = ends.unwrap_or((x, x));
+        Some((low.min(x), high.max(x)))
+    })
 }
 
 fn show(what: Variable, x: f64) -> String {
@@ -199,6 +241,21 @@ pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
     let known = |what: Variable, k: forensics::Known| range(what, Some(k.low), Some(k.high));
     let title = a.request.run.as_deref().map_or("A training run".to_owned(), |r| format!("The run {r}"));
     out.head(format!("{title}: what is known and what follows"));
+    let follows = a.findings.iter().filter(|f| f.given.is_none()).filter_map(|f| {
+        let (x, k) = (f.estimate?, f.likely?);
+        let (middle, range) = (show(f.what, x), known(f.what, k));
+        let range = only(range != middle, format!(" ({range})"));
+        Some(format!("{} {middle}{range}", f.what))
+    });
+    let follows: Vec<String> = follows.collect();
+    match &a.contradiction {
+        Some(c) => {
+            out.judged(false, format!("these figures contradict each other by {}: {}", times(c.gap), c.relation));
+        }
+        None if follows.is_empty() => out.verdict("too little is known for anything to follow"),
+        None => out.verdict(format!("The figures agree; it follows: {}", follows.join(", "))),
+    }
+    out.figures();
     out.each(&a.findings).columns(&[
         ("", &|f| f.what.to_string()),
         ("estimate", &|f| or_dash(f.estimate, |x| show(f.what, x))),
@@ -211,13 +268,12 @@ pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
         |(x, low, high)| format!("{} ({})", show(Variable::Peak, x), range(Variable::Peak, Some(low), Some(high)));
     out.maybe("achieved per chip", a.achieved_flop_per_s.map(achieved));
     if let Some(c) = &a.contradiction {
-        let line = format!("these figures contradict each other by {}", times(c.gap));
-        out.row("contradiction", out.style.bad(&line));
-        out.more(c.relation);
+        out.advice();
+        out.row("contradiction", out.style.bad(c.relation));
         let [demanded, is] = [c.demanded, c.known].map(|k| known(c.at, k));
         out.more(format!("demands {demanded} of {}, but it is {is}", c.at));
         out.more("estimates above make peace between them and are not to be trusted");
     }
     out.assumes(&a.assumptions);
-    out.list("sources", &a.sources);
+    out.sources(&a.sources);
 }

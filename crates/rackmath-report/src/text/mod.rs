@@ -5,6 +5,7 @@ mod capacity;
 mod catalogue;
 mod check;
 mod compare;
+mod compose;
 mod cost;
 mod deduce;
 mod estimate;
@@ -25,6 +26,7 @@ mod validate;
 
 /// What almost every page needs.
 mod prelude {
+    pub(super) use super::compose::Kind;
     pub(super) use super::page::*;
     pub(super) use crate::reply::Part;
     pub(super) use crate::words::{joined, words};
@@ -36,12 +38,13 @@ mod prelude {
     };
 }
 
-use crate::reply::{Picture, Show, picture};
+use crate::reply::{Detail, Picture, Show, picture};
 use crate::style::Style;
 use page::Page;
 use rackmath::ask::Reply;
 use rackmath::{Error, curve, reversible, step};
 
+pub use compose::LINES;
 pub use probe::{probe, roofline};
 
 pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error> {
@@ -95,19 +98,19 @@ pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error
         Reply::Practice(a) => learn::practice(out, a, show.part),
         Reply::Names(a) => catalogue::names(out, a),
     }
-    Ok(page.text)
+    Ok(page.text(show.detail))
 }
 
 /// The headline: a step and its two curves.
-pub fn headline(step: &step::Answer, curve: &curve::Answer, style: Style) -> String {
+pub fn headline(step: &step::Answer, curve: &curve::Answer, detail: Detail, style: Style) -> String {
     let mut out = Page::new(style);
     board::headline(&mut out, step, curve);
-    out.text
+    out.text(detail)
 }
 
 /// Seconds of a step of each kind, measured by the face.
 pub fn reversible_times(answer: &reversible::Answer, times: &[f64], style: Style) -> String {
     let mut out = Page::new(style);
     learn::times(&mut out, answer, times);
-    out.text
+    out.text(Detail::FULL)
 }

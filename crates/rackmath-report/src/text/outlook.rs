@@ -8,22 +8,24 @@ use rackmath::plan::Holds;
 pub(super) fn outlook(out: &mut Page, a: &Answer) {
     out.title(format!("{}: how sure the plan is, and what comes next", a.model));
     aim(out, &a.workload, a.objective, &a.limits);
-    out.gap();
-    out.paragraph("", out.style.bold(&format!("{}.", words(&a.verdict))));
+    out.verdict(words(&a.verdict));
     if let Some(plan) = &a.plan {
         out.wrapped("  plan    ", "          ", deployed(plan));
     }
-    out.gap();
+    out.figures();
     moves(out, a);
+    out.advice();
     robust(out, a);
     if let Some(end) = a.ends_by.as_ref().filter(|_| !a.stages.is_empty()) {
         let stages = a.stages.iter().map(stage).chain([format!("then {}", words(end))]);
-        out.section("the deployment as more requests are in flight, in one group", stages);
+        out.within(Kind::Working, |out| {
+            out.section("the deployment as more requests are in flight, in one group", stages);
+        });
     }
     if let Some(most) = &a.most {
         relief(out, most);
     }
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
 }
 
 fn moves(out: &mut Page, a: &Answer) {

@@ -6,20 +6,22 @@ use rackmath::own::{Answer, Change, Routed};
 pub(super) fn own(out: &mut Page, a: &Answer) {
     out.head(format!("{} on {}", a.model, a.system));
     let cheaper = a.cheaper_from_requests_per_day.is_some();
-    let said = format!("{}.", words(&a.verdict));
-    out.paragraph("  ", if cheaper { out.style.good(&said) } else { out.style.bad(&said) });
+    out.judged(cheaper, words(&a.verdict));
     if let Some(there) = &a.there {
-        out.paragraph("  ", format!("{}.", words(&there.says)));
-    }
-    if let Some(r) = &a.route {
-        out.paragraph("  ", format!("{}.", words(&r.says)));
+        out.within(Kind::Verdict, |out| out.paragraph("", format!("{}.", words(&there.says))));
     }
     if let Some(why) = &a.rates.because {
-        out.paragraph("! ", format!("{}.", words(why)));
+        out.caution(format!("{}.", words(why)));
     }
-    out.gap();
+    if let Some(r) = &a.route {
+        out.within(Kind::Advice, |out| out.paragraph("  ", format!("{}.", words(&r.says))));
+    }
+    out.figures();
     out.field("own machine", format!("{} a day ({} a chip)", usd(a.machine_usd_per_day), hourly(a.chip_usd_per_hour)));
-    out.below(&a.basis);
+    out.within(Kind::Working, |out| {
+        out.wrapped("  price of a chip        ", "                         ", &a.basis);
+        out.gap();
+    });
     let (most, full) = (count(a.machine_requests_per_day.floor()), count(a.full_requests_per_day.floor()));
     out.field("takes", format!("{most} requests a day; {full} if it never rested"));
     out.field("a request", format!("{} on a machine as full as it may be", usd(a.own_usd_per_request)));

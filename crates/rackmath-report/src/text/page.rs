@@ -1,5 +1,7 @@
 //! A page of text in the making, and the words for its numbers.
 
+use super::compose::{Form, Kind, Piece, compose};
+use crate::reply::Detail;
 use crate::style::Style;
 use crate::terminal;
 use crate::words::{Words, of_one};
@@ -8,31 +10,106 @@ use rackmath::figure::Figure;
 use rackmath_units::{
     ByteRate, Bytes, DollarRate, DollarsPerToken, FlopRate, Fraction, Params, Seconds, TokenRate, Watts, significant,
 };
-use std::fmt::Write as _;
 
 /// A column of a table: its title, and what stands in it.
 pub(super) type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
 
+/// A page in pieces, each with what it is for; [`compose`] puts them in order.
 pub(super) struct Page {
-    pub text: String,
     pub style: Style,
+    /// What is written now is for.
+    kind: Kind,
+    whole: bool,
+    pieces: Vec<Piece>,
 }
 
 impl Page {
     pub fn new(style: Style) -> Self {
-        Self { text: String::new(), style }
+        Self { style, kind: Kind::Subject, whole: false, pieces: Vec::new() }
+    }
+
+    /// As much of it as was asked for.
+    pub fn text(&self, detail: Detail) -> String {
+        compose(&self.pieces, self.whole, detail, self.style)
+    }
+
+    /// What follows is of this kind; what it was before.
+    pub fn turn(&mut self, kind: Kind) -> Kind {
+        std::mem::replace(&mut self.kind, kind)
+    }
+
+    pub fn figures(&mut self) {
+        self.kind = Kind::Figures;
+    }
+
+    pub fn advice(&mut self) {
+        self.kind = Kind::Advice;
+    }
+
+    pub fn working(&mut self) {
+        self.kind = Kind::Working;
+    }
+
+    /// Something of a kind, whatever is written around it.
+    pub fn within(&mut self, kind: Kind, write: impl FnOnce(&mut Self)) {
+        let before = self.turn(kind);
+        write(self);
+        self.kind = before;
+    }
+
+    /// A list that was asked for as such is not cut.
+    pub fn uncut(&mut self) {
+        self.whole = true;
+        self.figures();
+    }
+
+    /// The answer in a sentence.
+    pub fn verdict(&mut self, text: impl Words) {
+        let said = sentence(&of_one(&text.words()));
+        self.within(Kind::Verdict, |out| out.paragraph("", out.style.bold(&said)));
+    }
+
+    /// The same, where it is good news or bad.
+    pub fn judged(&mut self, good: bool, text: impl Words) {
+        let said = sentence(&of_one(&text.words()));
+        self.within(Kind::Verdict, |out| {
+            out.paragraph("", if good { out.style.good(&said) } else { out.style.bad(&said) });
+        });
+    }
+
+    /// What to be careful about, before anything else that is advised.
+    pub fn caution(&mut self, text: impl Words) {
+        self.within(Kind::Advice, |out| out.wrapped("! ", "  ", text));
+    }
+
+    fn push(&mut self, form: Form, text: &str) {
+        for (i, line) in text.split('\n').enumerate() {
+            // Empty lines inside a text are gaps; others of it are its next lines.
+            if line.trim().is_empty() {
+                self.gap();
+            } else if i > 0 && self.pieces.last().is_some_and(|p| p.form == form && p.kind == self.kind) {
+                if let Some(last) = self.pieces.last_mut() {
+                    last.text.push('\n');
+                    last.text.push_str(line);
+                }
+            } else {
+                self.pieces.push(Piece::new(self.kind, form, line));
+            }
+        }
     }
 
     pub fn line(&mut self, text: impl Words) {
-        let _ = writeln!(self.text, "{}", of_one(&text.words()));
+        self.push(Form::Line, &of_one(&text.words()));
     }
 
     pub fn gap(&mut self) {
-        self.text.push('\n');
+        self.pieces.push(Piece::new(self.kind, Form::Gap, ""));
     }
 
     pub fn title(&mut self, text: impl Words) {
-        self.line(self.style.bold(&text.words()));
+        // The subject is a line like others: nothing is under it.
+        let form = if self.kind == Kind::Subject { Form::Line } else { Form::Head };
+        self.push(form, &self.style.bold(&of_one(&text.words())));
     }
 
     /// A title and an empty line.
@@ -57,6 +134,11 @@ impl Page {
         self.line(format!("  {}", self.style.dim(&text.words())));
     }
 
+    /// A line in the background above what it speaks of.
+    pub fn above(&mut self, text: impl Words) {
+        self.push(Form::Head, &self.style.dim(&of_one(&text.words())));
+    }
+
     pub fn row(&mut self, label: &str, value: impl Words) {
         self.line(format!("  {label:<22} {}", value.words()));
     }
@@ -78,13 +160,13 @@ impl Page {
         self.row("", value);
     }
 
-    /// The same, in as many lines as it takes.
-    pub fn below(&mut self, text: impl Words) {
-        self.paragraph("                         ", text);
+    pub fn wrapped(&mut self, first: &str, indent: &str, text: impl Words) {
+        self.hung(Form::Line, first, indent, text);
     }
 
-    pub fn wrapped(&mut self, first: &str, indent: &str, text: impl Words) {
-        self.text.push_str(&self.style.wrapped(first, indent, &of_one(&text.words())));
+    fn hung(&mut self, form: Form, first: &str, indent: &str, text: impl Words) {
+        let text = self.style.wrapped(first, indent, &of_one(&text.words()));
+        self.pieces.push(Piece::new(self.kind, form, text.trim_end_matches('\n')));
     }
 
     pub fn paragraph(&mut self, indent: &str, text: impl Words) {
@@ -92,23 +174,36 @@ impl Page {
     }
 
     pub fn item(&mut self, text: impl Words) {
-        self.wrapped("  - ", "    ", text);
+        self.hung(Form::Item, "  - ", "    ", text);
     }
 
     /// A list under its title, where there is anything in it.
     pub fn list(&mut self, title: &str, items: &[impl Words]) {
         if !items.is_empty() {
-            self.dim(title);
+            self.above(title);
         }
         for item in items {
             self.item(item);
         }
     }
 
-    /// What the answer assumes, after a gap.
+    /// What the answer assumes; what one has to be careful about stands with what to change.
     pub fn assumes(&mut self, items: &[impl Words]) {
-        self.gap();
-        self.list("assumes", items);
+        let (careful, others): (Vec<_>, Vec<_>) = items.iter().partition(|item| Words::careful(*item));
+        for item in careful {
+            self.caution(item);
+        }
+        self.within(Kind::Assumption, |out| out.list("assumes", &others));
+    }
+
+    /// Where its numbers come from.
+    pub fn sources(&mut self, items: &[impl Words]) {
+        self.within(Kind::Source, |out| out.list("sources", items));
+    }
+
+    /// A source, indented.
+    pub fn cited(&mut self, indent: &str, text: impl Words) {
+        self.hung(Form::Item, indent, indent, text);
     }
 
     /// Items under a title and a gap after them, where there are any.
@@ -138,23 +233,49 @@ impl Page {
         Each { page: self, all }
     }
 
+    /// Rows of a table; what did not fit into a line belongs to the row above it, and the first row is its head.
     fn finish(&mut self, table: &Table) {
+        let mut form = Form::Head;
         for line in table.to_string().lines() {
-            let _ = writeln!(self.text, " {}", line.trim_end());
+            let text = format!(" {}", line.trim_end());
+            match self.pieces.last_mut().filter(|_| form == Form::Row && line.starts_with("  ")) {
+                Some(above) => above.text = format!("{}\n{text}", above.text),
+                None => self.pieces.push(Piece::new(self.kind, form, text)),
+            }
+            form = Form::Row;
         }
     }
 
+    /// A chart: how the numbers of the answer came about, or what was asked for.
     pub fn draw(&mut self, figure: &Figure) {
-        self.text.push_str(&terminal::draw(figure, self.style));
+        let drawn = |rows| terminal::draw(figure, rows, self.style).trim_end_matches('\n').to_owned();
+        // Only figures are shown on a short page.
+        let small = (self.kind == Kind::Figures).then(|| drawn(terminal::FEW));
+        self.pieces.push(Piece { small, ..Piece::new(self.kind, Form::Line, drawn(terminal::ROWS)) });
     }
 
-    /// Pictures, each after a gap.
+    /// Pictures, each after a gap, for who wants to see how the numbers lie.
     pub fn pictures<'a>(&mut self, figures: impl IntoIterator<Item = &'a Figure>) {
-        for figure in figures {
-            self.gap();
-            self.draw(figure);
-        }
+        self.within(Kind::Working, |out| {
+            for figure in figures {
+                out.gap();
+                out.draw(figure);
+                out.gap();
+            }
+        });
     }
+}
+
+/// With a capital and a full stop, where it begins with a word and not with a name.
+fn sentence(text: &str) -> String {
+    let first = text.split(' ').next().unwrap_or_default();
+    let word = first.trim_end_matches([',', ':', ';', '.']);
+    let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
+    let mut said = if plain { text[..1].to_ascii_uppercase() + &text[1..] } else { text.to_owned() };
+    if !said.ends_with(['.', '?', '!', ':']) {
+        said.push('.');
+    }
+    said
 }
 
 /// A table of which the columns are still to be told.

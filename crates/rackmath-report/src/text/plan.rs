@@ -4,23 +4,28 @@ use super::estimate::{breakdown, ends, evidence, percentiles, pretended, short};
 use super::prelude::*;
 use rackmath::estimate::Range;
 use rackmath::plan::{Answer, Best, Holds, Plan, Point, Relaxation, Shadow, Simulated};
+use rackmath::remark;
 use rackmath::whatif::{self, Difference};
 
 pub(super) fn plan(out: &mut Page, a: &Answer) {
     let between = if a.systems.len() > 1 && !a.parts.is_empty() { " and " } else { " or " };
     out.title(format!("{} on {}", a.model, a.systems.join(between)));
     aim(out, &a.workload, a.objective, &a.limits);
+    out.working();
     let (all, fit) = (count(a.configurations as f64), a.layouts_that_fit);
     out.dim(format!("{all} configurations of {fit} deployments that fit, of {} allowed", a.layouts));
     out.gap();
+    out.figures();
     match a.plans.first() {
         Some(_) if !a.parts.is_empty() => fleet(out, a),
         Some(best) => recommended(out, a, best),
         None => infeasible(out, a),
     }
     if let Some(s) = &a.simulated {
+        out.working();
         simulated(out, s);
     }
+    out.working();
     let others = if a.parts.is_empty() { 1 } else { a.plans.len() };
     out.section("runner-ups", a.plans.iter().skip(others).map(runner_up));
     if !a.shadow_prices.is_empty() {
@@ -29,13 +34,13 @@ pub(super) fn plan(out: &mut Page, a: &Answer) {
         out.gap();
     }
     if a.frontier.len() > 1 {
-        out.draw(&a.figure);
+        out.pictures([&a.figure]);
         out.title("frontier, fastest user first");
         // A dozen points show its shape; the file has all.
         points(out, a.frontier.iter().step_by(a.frontier.len().div_ceil(12).max(1)));
         out.gap();
     }
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
 }
 
 /// What is asked for, and of what the best.
@@ -67,8 +72,7 @@ fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String) {
 
 /// The parts of a fleet, each with its share and its deployment.
 fn fleet(out: &mut Page, a: &Answer) {
-    out.paragraph("", out.style.bold(&format!("{}.", words(&a.verdict))));
-    out.gap();
+    out.verdict(words(&a.verdict));
     let rows = a.parts.iter().map(|part| {
         let plan = part.plan.and_then(|at| a.plans.get(at));
         let of = |show: &dyn Fn(&Plan) -> String| or_dash(plan, show);
@@ -91,17 +95,17 @@ fn fleet(out: &mut Page, a: &Answer) {
     }
     out.gap();
     for plan in &a.plans {
-        out.commands(&plan.launch);
+        out.within(Kind::Advice, |out| out.commands(&plan.launch));
     }
-    out.gap();
 }
 
 fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
-    pretended(out, p.pretended.as_ref());
+    // What to deploy and what one gets; how it was found to hold stands with its times.
+    let (said, held) = parted(&a.verdict);
     let head = format!("deploy {} on {} with {}", words(&p.deployment), p.system, p.engine);
-    out.wrapped("", "  ", out.style.bold(&head));
-    out.paragraph("  ", format!("{}.", words(&a.verdict)));
-    a.gaps.iter().for_each(|gap| out.paragraph("  ", format!("{}.", words(gap))));
+    out.verdict(format!("{head}: {}", words(&said)));
+    pretended(out, p.pretended.as_ref());
+    a.gaps.iter().for_each(|gap| out.caution(format!("{}.", words(gap))));
     let spare = p.spare.as_ref().map_or(0, |s| s.replicas);
     let used = (p.replicas + spare) * p.chips_per_replica;
     let whole = only(p.chips > used, format!("of {} in whole hosts, ", p.chips));
@@ -118,17 +122,22 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     line(out, "requests in flight", &count(p.concurrency.round().max(1.0)), &load);
     range(out, "time per output token", p.tpot_ms, ms);
     range(out, "time to first token", p.ttft_ms, ms);
-    range(out, "whole request", p.e2e_ms, ms);
-    p.percentiles.iter().for_each(|p| percentiles(out, p));
     range(out, "throughput per user", p.tok_s_per_user, tok_s);
     let each = match p.chips {
         1 => String::new(),
         n => format!("{} for each of {n} chips paid", tok_s(p.throughput_tok_s / n as f64)),
     };
     line(out, "throughput", &tok_s(p.throughput_tok_s), &each);
-    range(out, "a chip when full", p.tok_s_per_chip, tok_s);
     range(out, "cost", p.usd_per_mtok, mtok);
     line(out, "", &hourly(p.usd_per_hour), "all dollars on output tokens");
+    p.percentiles.iter().for_each(|p| percentiles(out, p));
+    mean_traffic(out, p);
+    for how in &held {
+        out.paragraph("  ", format!("{}.", words(how)));
+    }
+    out.working();
+    range(out, "whole request", p.e2e_ms, ms);
+    range(out, "a chip when full", p.tok_s_per_chip, tok_s);
     if p.power_kw > 0.0 {
         let per = format!("{} J per output token", three(p.joules_per_token));
         line(out, "power", &watts(p.power_kw * 1e3), &per);
@@ -138,7 +147,6 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
         let per = format!("{} J per output token, boards alone{known}", three(b.joules_per_token));
         line(out, "drawn by a chip", &watts(b.chip_w), &per);
     }
-    mean_traffic(out, p);
     let free = format!("{} of the cache memory free", percent(p.headroom));
     line(out, "formats", &format!("{}, KV {}", p.weights, p.kv), &free);
     if let Some(o) = &p.offload {
@@ -146,14 +154,28 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
         line(out, "KV offload", &ms(o.load_ms), &what);
     }
     evidence(out, p.evidence.as_ref());
+    out.gap();
+    out.advice();
     out.paragraph("  ", format!("Steps are bound by {}; {}.", p.bound_by, words(&p.why)));
     out.commands(&p.launch);
+    out.working();
     handover(out, p);
     out.gap();
     if let Some(step) = &p.step {
         breakdown(out, step);
         out.gap();
     }
+}
+
+/// A verdict without how it was found to hold, and that.
+fn parted(verdict: &Remark) -> (Remark, Vec<Remark>) {
+    let mut said = verdict.clone();
+    let held = ["simulated", "held"].iter().filter_map(|name| match said.with.remove(*name) {
+        Some(remark::Part::Remark(how)) => Some(*how),
+        _ => None,
+    });
+    let held = held.collect();
+    (said, held)
 }
 
 /// The best few under their traffic.
@@ -172,8 +194,10 @@ fn simulated(out: &mut Page, s: &Simulated) {
     });
     out.table(&["", "", "mean", "p50", "p90", "p99", "limit"], rows);
     out.gap();
-    out.list("simulations assume", &s.assumptions);
-    out.gap();
+    out.within(Kind::Assumption, |out| {
+        out.list("simulations assume", &s.assumptions);
+        out.gap();
+    });
 }
 
 /// Routers and load tests, and what to know before using any of it.
@@ -199,13 +223,11 @@ fn mean_traffic(out: &mut Page, p: &Plan) {
 }
 
 fn infeasible(out: &mut Page, a: &Answer) {
-    out.paragraph("", out.style.bad(&words(&a.verdict)));
+    out.judged(false, words(&a.verdict));
+    out.advice();
     relaxations(out, &a.relaxations);
     out.gap();
     out.list("because", &a.because);
-    if !a.because.is_empty() {
-        out.gap();
-    }
 }
 
 fn relaxations(out: &mut Page, all: &[Relaxation]) {
@@ -277,13 +299,8 @@ pub(super) fn whatif(out: &mut Page, a: &whatif::Answer) {
         out.line(format!("  {:<16} {} -> {}", c.what, c.from, out.style.bold(&c.to)));
     }
     aim(out, &a.workload_after, a.objective, &a.limits);
-    out.gap();
-    let verdict = format!("{}.", words(&a.verdict));
-    let dressed = match a.kept.holds {
-        Holds::AsIs | Holds::Retuned => out.style.good(&verdict),
-        Holds::Breaks | Holds::No => out.style.bad(&verdict),
-    };
-    out.paragraph("", dressed);
+    out.judged(matches!(a.kept.holds, Holds::AsIs | Holds::Retuned), words(&a.verdict));
+    out.figures();
     let plans = [("before", &a.before), ("kept", &a.kept.plan), ("best", &a.after)];
     for (who, plan) in plans {
         out.wrapped(&format!("  {who:<8}"), "          ", or(plan.as_ref(), "none", deployed));
@@ -303,7 +320,7 @@ pub(super) fn whatif(out: &mut Page, a: &whatif::Answer) {
         &["", "before", "kept", "best"],
         rows.map(|(name, [before, kept, best])| [name.into(), before, kept, best]),
     );
-    out.gap();
+    out.advice();
     relaxations(out, &a.relaxations);
     if let Some(after) = a.after.as_ref().filter(|_| !a.same_deployment) {
         out.commands(&after.launch);

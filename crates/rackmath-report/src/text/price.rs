@@ -10,6 +10,7 @@ pub(super) fn price(out: &mut Page, a: &Answer) {
         (many, Some(work)) => bills(out, a, work, many),
         (many, None) => sheets(out, many),
     }
+    out.advice();
     for why in &a.left_out {
         out.wrapped("  left out: ", "    ", why);
     }
@@ -30,6 +31,7 @@ fn from(t: &TierCard) -> String {
 }
 
 fn sheets(out: &mut Page, cards: &[Card]) {
+    out.uncut();
     let joined = |all: Vec<String>| if all.is_empty() { "-".into() } else { all.join("; ") };
     let tier = |c: &Card, t: &TierCard| {
         let input = times(t.input_usd_per_mtok / c.input_usd_per_mtok);
@@ -57,6 +59,13 @@ fn bills(out: &mut Page, a: &Answer, work: &Remark, cards: &[Card]) {
     let best: Vec<(&Card, &PolicyCard)> = cards.iter().filter_map(|c| Some((c, c.policies.first()?))).collect();
     let none = |c: &Card| c.policies.iter().find(|p| p.policy == "none").map(|p| p.total_usd);
     let saved = |total: f64, none: f64| percent(1.0 - total / none.max(f64::MIN_POSITIVE));
+    let least = best.iter().min_by(|(_, a), (_, b)| a.total_usd.total_cmp(&b.total_usd));
+    let most = best.iter().map(|(_, p)| p.total_usd).fold(0.0, f64::max);
+    if let Some((card, p)) = least {
+        let others = only(best.len() > 1, format!("; the dearest here costs {}", usd(most)));
+        out.verdict(format!("{} is cheapest: {} {}{others}", card.name, usd(p.total_usd), kept(p)));
+    }
+    out.figures();
     out.each(&best).columns(&[
         ("sheet", &|(c, _)| c.id.clone()),
         ("prices of", &|(c, _)| c.day.clone()),
@@ -73,6 +82,11 @@ fn policy(p: &PolicyCard) -> String {
     format!("{}{}", p.policy, if p.lifetime_assumed { "*" } else { "" })
 }
 
+/// How it is cached, in a sentence.
+fn kept(p: &PolicyCard) -> String {
+    if p.policy == "none" { "without a cache".into() } else { format!("with the cache \"{}\"", p.policy) }
+}
+
 fn footnote<'a>(out: &mut Page, mut all: impl Iterator<Item = &'a PolicyCard>) {
     if all.any(|p| p.lifetime_assumed) {
         out.note("* the provider does not say how long entries are kept: every use is assumed to find them");
@@ -81,7 +95,13 @@ fn footnote<'a>(out: &mut Page, mut all: impl Iterator<Item = &'a PolicyCard>) {
 
 fn single(out: &mut Page, a: &Answer, c: &Card) {
     let about = out.style.dim(&format!("{}, prices of {}", c.provider, c.day));
-    out.line(format!("{}  {about}\n", out.style.bold(&c.name)));
+    let [input, output] = [c.input_usd_per_mtok, c.output_usd_per_mtok].map(mtok);
+    out.verdict(match c.policies.first() {
+        Some(p) => format!("{} for all of it, {}; {input} in, {output} out", usd(p.total_usd), kept(p)),
+        None => format!("{} costs {input} in, {output} out", c.name),
+    });
+    out.line(format!("{}  {about}", out.style.bold(&c.name)));
+    out.figures();
     out.field("list", format!("{} in, {} out", mtok(c.input_usd_per_mtok), mtok(c.output_usd_per_mtok)));
     // Dates of this form compare like text.
     let stale = only(c.day > c.checked, out.style.bad("; later changes are not known here"));
@@ -111,13 +131,13 @@ fn single(out: &mut Page, a: &Answer, c: &Card) {
         policies(out, work, &c.policies);
     }
     out.pictures(&a.figure);
-    out.gap();
+    out.advice();
     out.list("sources disagree", &c.conflicts);
     let mut sources = vec![c.source.clone()];
     sources.extend(c.caches.iter().map(|o| o.source.clone()));
     sources.extend(c.note.clone().map(|n| format!("note: {n}")));
     sources.dedup();
-    out.list("sources", &sources);
+    out.sources(&sources);
 }
 
 fn offer(out: &mut Page, o: &CacheCard) {

@@ -1,6 +1,7 @@
 //! A machine on its roofline: what was measured, how far repeats lie apart, what could not be measured and why.
 
 use super::prelude::*;
+use crate::reply::Detail;
 use crate::style::Style;
 use rackmath::figure::{Axis, Mark, Role, Series, Unit};
 use rackmath_spec::probe::{Above, Device, Missing, Probe, Processor, Product, Reading, State};
@@ -9,6 +10,7 @@ use rackmath_spec::probe::{Above, Device, Missing, Probe, Processor, Product, Re
 pub fn probe(probe: &Probe, above: &[Above], style: Style) -> String {
     let mut page = Page::new(style);
     let out = &mut page;
+    out.figures();
     processor(out, &probe.processor);
     for device in &probe.devices {
         out.gap();
@@ -42,7 +44,7 @@ pub fn probe(probe: &Probe, above: &[Above], style: Style) -> String {
         probe.date,
         significant(probe.took_s, 2)
     ));
-    page.text
+    page.text(Detail::FULL)
 }
 
 /// The middle, with half the range of repeats.

@@ -1,5 +1,6 @@
 //! A simulated run as text: the verdict, percentiles, where the time goes, the worst requests.
 
+use super::compose::Kind;
 use super::estimate::evidence;
 use super::page::{Page, ms, mtok, percent, plural, three, tok_s};
 use crate::words::words;
@@ -34,11 +35,13 @@ fn cause(waits: Waits) -> &'static str {
 pub(super) fn simulate(out: &mut Page, a: &Answer) {
     header(out, a);
     out.paragraph("", words(&a.traffic));
-    out.gap();
-    out.paragraph("", format!("{}.", words(&a.verdict)));
-    a.warnings.iter().for_each(|w| out.paragraph("! ", format!("{}.", words(w))));
-    evidence(out, a.evidence.as_ref());
-    out.gap();
+    out.verdict(words(&a.verdict));
+    a.warnings.iter().for_each(|w| out.caution(format!("{}.", words(w))));
+    out.within(Kind::Working, |out| {
+        evidence(out, a.evidence.as_ref());
+        out.gap();
+    });
+    out.figures();
     if a.metrics.is_empty() && a.requests == 0 {
         if let Some(h) = &a.happened {
             happened(out, h);
@@ -54,9 +57,11 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
     let intervals: Vec<String> =
         intervals.map(|(m, p50, p99)| format!("{} p50 ± {}, p99 ± {}", name(m.metric), ms(p50), ms(p99))).collect();
     if !intervals.is_empty() {
+        out.working();
         out.paragraph("  ", format!("95 % intervals of batches of requests: {}", intervals.join("; ")));
     }
     out.gap();
+    out.figures();
     classes(out, a);
     let s = &a.served;
     if let Some(h) = &a.happened {
@@ -113,17 +118,17 @@ pub(super) fn simulate(out: &mut Page, a: &Answer) {
         let basis = if basis.is_empty() { basis } else { format!(" at {basis} prices") };
         out.item(format!("{} of output{basis}, all dollars on it", mtok(usd)));
     }
-    out.gap();
+    out.advice();
     out.title("where the time of a request goes, mean");
     for p in &a.parts {
         out.item(format!("{} ({}): {}", ms(p.ms), percent(p.share), cause(p.what)));
     }
-    out.gap();
-    out.draw(&a.figure);
+    out.working();
+    out.pictures([&a.figure]);
     out.title("slowest requests, and why");
     a.worst.iter().take(5).for_each(|w| out.item(worst(w)));
     out.gap();
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
 }
 
 /// Who serves: with a controller, from how many replicas to how many.
@@ -203,8 +208,8 @@ fn happened(out: &mut Page, h: &Happened) {
 
 /// Values of a setting side by side, then by how much each differs from the first.
 fn comparison(out: &mut Page, c: &Compared) {
+    out.judged(true, words(&c.verdict));
     out.title(format!("{} on the same requests", c.what));
-    out.paragraph("", format!("{}.", words(&c.verdict)));
     let at = |v: &Variant, what: What, pick: fn(&Metric) -> f64| {
         v.metrics.iter().find(|m| m.metric == what).map_or_else(String::new, |m| ms(pick(m)))
     };

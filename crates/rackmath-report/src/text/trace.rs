@@ -5,6 +5,13 @@ use rackmath::trace::{Answer, Arrivals, ReuseCard};
 
 pub(super) fn trace(out: &mut Page, a: &Answer) {
     out.head(format!("{}: {} requests, {}", a.name, count(a.requests as f64), a.format));
+    let [input, output] = [a.input.mean, a.output.mean].map(|x| count(x.round()));
+    let rate = or(a.arrivals.as_ref(), "", |c| format!(", {} a second", three(c.rate_per_s)));
+    let found =
+        or(a.reuse.as_ref(), "", |r| format!("; {} of prompt tokens can be found in a cache", percent(r.taken)));
+    let n = count(a.requests as f64);
+    out.verdict(format!("{n} requests of {input} tokens in and {output} out on average{rate}{found}"));
+    out.figures();
     out.note(format!("{:<22} {:>9} {:>9} {:>9} {:>9} {:>9}", "tokens", "mean", "p50", "p90", "p99", "cv"));
     for (label, l) in [("prompt", &a.input), ("answer", &a.output)] {
         let ([mean, p50, p90, p99], cv) = ([l.mean, l.p50, l.p90, l.p99].map(|x| count(x.round())), three(l.cv));
@@ -25,7 +32,7 @@ pub(super) fn trace(out: &mut Page, a: &Answer) {
         out.paragraph("  ", format!("{}; {like}", n.about));
         out.gap();
     }
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
 }
 
 fn arrivals(out: &mut Page, c: &Arrivals) {

@@ -10,17 +10,16 @@ const FRONTIER: usize = 12;
 pub(super) fn train(out: &mut Page, a: &Answer) {
     out.head(format!("{} on {}", a.model, a.machine));
     if let Some(solved) = &a.solved {
-        let said = words(&solved.verdict);
-        out.paragraph("  ", if solved.chips.is_some() { out.style.good(&said) } else { out.style.bad(&said) });
-        out.gap();
+        out.judged(solved.chips.is_some(), words(&solved.verdict));
     }
     let fullest = a.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
     let [fullest, capacity] = [fullest, a.capacity_bytes].map(bytes);
+    out.figures();
     if let Some(verdict) = &a.verdict {
-        out.wrapped("  verdict                ", "                         ", verdict);
+        out.judged(false, words(verdict));
         let nearest = if a.search.is_some() { "comes nearest" } else { "layout" };
         out.field(nearest, format!("{} on {} chips: {fullest} of {capacity} on the fullest", a.layout, a.chips));
-        changes(out, &a.changes);
+        out.within(Kind::Advice, |out| changes(out, &a.changes));
         // What cannot run has no speed worth reading.
         if a.search.is_some() {
             out.gap();
@@ -28,7 +27,9 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
             return;
         }
         out.gap();
-        out.line("  if it fitted");
+        out.above("  if it fitted");
+    } else if a.solved.is_none() && a.tuned.is_none() {
+        stepped(out, a);
     }
     out.field("layout", format!("{} on {} chips, {} micro-batches", a.layout, a.chips, a.micro_batches));
     if a.search.is_some() {
@@ -52,14 +53,15 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
     if let Some(run) = &a.run {
         whole(out, a, run);
     }
-    out.gap();
+    out.working();
+    stages(out, &a.stages);
+    out.advice();
     out.each(&a.parts).columns(&[
         ("part of the step", &|part| part.name.clone()),
         ("time", &|part| seconds(part.time_s)),
         ("share", &|part| percent(part.share)),
     ]);
-    out.gap();
-    stages(out, &a.stages);
+    out.working();
     if let Some(search) = &a.search {
         let (timed, fit) = (grouped(search.evaluated as f64), grouped(search.feasible as f64));
         out.line(format!("\n  {timed} layouts timed, {fit} fit, all others are at least twice as slow; fastest first"));
@@ -71,11 +73,24 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
             out.line(format!("  {} more with --json", search.frontier.len() - shown));
         }
     }
-    out.gap();
-    for assumption in a.run.iter().flat_map(|r| &r.assumptions) {
-        out.item(assumption);
-    }
-    out.wrapped("  evidence: ", "    ", &a.evidence);
+    let assumptions: Vec<&Remark> = a.run.iter().flat_map(|r| &r.assumptions).collect();
+    out.assumes(&assumptions);
+    out.within(Kind::Assumption, |out| {
+        out.gap();
+        out.wrapped("  evidence: ", "    ", &a.evidence);
+    });
+}
+
+/// How fast it is, and how long and dear the whole of it.
+fn stepped(out: &mut Page, a: &Answer) {
+    let speed = format!("{} a step, {} at {} MFU", seconds(a.step_s), tok_s(a.tokens_per_s), percent(a.mfu));
+    let run = a.run.as_ref().and_then(|r| Some((r.tokens?, r.wall_days.or(r.work_days)?, r.cost_usd.or(a.cost_usd))));
+    let whole = or(run, "", |(tokens, days, cost)| {
+        let cost = or(cost, "", |c| format!(" and {}", Dollars::usd(c)));
+        format!("; {} tokens take {} days{cost}", Tokens::new(tokens), three(days))
+    });
+    let fastest = only(a.search.is_some(), format!("{} is fastest: ", a.layout));
+    out.verdict(format!("{fastest}{speed}{whole}"));
 }
 
 /// What makes it fit, first what to try first.
@@ -190,6 +205,14 @@ fn layouts(out: &mut Page, cards: &[LayoutCard]) {
 
 pub(super) fn mfu(out: &mut Page, a: &mfu::Answer) {
     out.head(format!("{} on {}, {} tokens a sequence", a.model, a.chip, a.request.sequence));
+    let shares = a.lines.iter().map(|line| line.mfu);
+    let (low, high) = (shares.clone().fold(f64::INFINITY, f64::min), shares.fold(0.0, f64::max));
+    let n = a.lines.len();
+    out.verdict(format!(
+        "The same speed is {} of peak, by which of {n} conventions one counts",
+        span(low, high, percent)
+    ));
+    out.figures();
     out.field("speed", format!("{} per chip", tok_s(a.tokens_per_s_per_chip)));
     out.field("peak", format!("{} dense, {}", flop_rate(a.peak_flop_per_s), a.request.format));
     out.gap();

@@ -8,8 +8,8 @@ use rackmath::train::TunedCard;
 /// What adapters hold and cost, under an estimate.
 pub(super) fn loras(out: &mut Page, c: &LoraCard) {
     out.gap();
-    out.wrapped("  adapters (LoRA)        ", "                         ", &c.says);
-    c.caution.iter().for_each(|said| out.wrapped("  caution                ", "                         ", said));
+    out.verdict(format!("Adapters (LoRA): {}", words(&c.says)));
+    c.caution.iter().for_each(|said| out.caution(said));
     let [stored, chip, slots] = [c.stored_bytes, c.chip_bytes, c.slots_bytes].map(bytes);
     out.field("one adapter", format!("{} parameters, {stored} stored, {chip} on a chip", Params::new(c.params)));
     out.field("all slots", format!("{} x {chip} = {slots} on each chip", c.slots));
@@ -25,7 +25,7 @@ pub(super) fn loras(out: &mut Page, c: &LoraCard) {
 /// What is trained and memory at its peaks.
 pub(super) fn tuned(out: &mut Page, c: &TunedCard) {
     out.gap();
-    out.wrapped("  fine-tuning            ", "                         ", &c.says);
+    out.verdict(format!("Fine-tuning: {}", words(&c.says)));
     let full = c.full_memory_bytes.zip(c.full_step_s);
     out.maybe(
         "all weights trained",
@@ -48,8 +48,8 @@ pub(super) fn tuned(out: &mut Page, c: &TunedCard) {
 /// A step of reinforcement learning.
 pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
     out.head(format!("{} on {}", a.model, a.machine));
-    let verdict = if a.fits { words(&a.verdict) } else { out.style.bad(&words(&a.verdict)) };
-    out.wrapped("  verdict                ", "                         ", verdict);
+    out.judged(a.fits, words(&a.verdict));
+    out.figures();
     let where_to = if a.colocated {
         format!("both sides on the same {} chips", a.chips)
     } else {
@@ -87,13 +87,13 @@ pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
     out.field("tokens", format!("{} a step, {per_chip} per chip", Tokens::new(a.tokens)));
     let dollars = a.usd_per_step.zip(a.usd_per_mtok);
     out.maybe("cost", dollars.map(|(s, m)| format!("{} a step, {} drawn", Dollars::usd(s), mtok(m))));
-    out.gap();
+    out.advice();
     out.each(&a.parts).columns(&[
         ("part of a step", &|p| p.name.clone()),
         ("time", &|p| seconds(p.time_s)),
         ("share", &|p| percent(p.share)),
     ]);
-    out.gap();
+    out.working();
     let m = &a.memory;
     let phases = [
         ("drawing answers", m.engine_bytes, m.trainer_resident_bytes, m.generating_bytes),
@@ -119,5 +119,5 @@ pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
         ]);
     }
     out.gap();
-    out.list("assumes", &a.assumptions);
+    out.assumes(&a.assumptions);
 }

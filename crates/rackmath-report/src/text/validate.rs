@@ -1,5 +1,6 @@
 //! Predicted against measured as text: a line per metric, and a line per row where asked for.
 
+use super::compose::Kind;
 use super::page::{Page, only, or_dash};
 use crate::words::words;
 use rackmath::validate::coverage::CoverageCard;
@@ -11,6 +12,12 @@ use rackmath_units::{grouped, significant};
 /// From this width on the baselines have room.
 const WIDE: usize = 98;
 
+/// Characters of a name in a table of numbers.
+const NAME: usize = 34;
+
+/// More sources than these are shown by their largest parts.
+const FEW: usize = 3;
+
 pub(super) fn validate(out: &mut Page, a: &Answer) {
     if let Some(simulate) = &a.simulate {
         simulated(out, simulate);
@@ -18,12 +25,25 @@ pub(super) fn validate(out: &mut Page, a: &Answer) {
             return;
         }
     }
+    if let Some(t) = &a.total {
+        let inside = or_dash(t.coverage, |c| format!("{:.0} %", c * 100.0));
+        let (median, sheet) = (off(t.median), off(t.roofline_median));
+        let against = only(t.roofline_p90 > 0.0, format!("; the data sheet alone is off by {sheet}"));
+        let n = grouped(t.n as f64);
+        out.verdict(format!("Half of {n} published figures are predicted within {median}{against}; {inside} lie inside their 80 % interval"));
+    }
+    out.figures();
+    if a.sources.len() > FEW {
+        largest(out, &a.sources);
+        out.working();
+    }
     out.title("published measurements");
     sources(out, &a.sources, a.total.as_ref());
-    covered(out, &a.coverage);
+    out.within(Kind::Working, |out| covered(out, &a.coverage));
     if let Some(folder) = &a.folder {
         given(out, folder);
     }
+    out.working();
     out.gap();
     for line in [
         "median and p90 are of |ln(predicted / measured)|: 0.1 is off by a tenth. Bias is the median with its sign; below 0 \
@@ -35,13 +55,29 @@ pub(super) fn validate(out: &mut Page, a: &Answer) {
     }
 }
 
+/// An error as a person says it: by what factor, as a share.
+fn off(ln: f64) -> String {
+    match rackmath_units::float::exp(ln) {
+        factor if factor < 2.0 => format!("{} %", significant((factor - 1.0) * 100.0, 2)),
+        factor => format!("a factor {}", significant(factor, 2)),
+    }
+}
+
 fn simulated(out: &mut Page, card: &SimulateCard) {
+    let (runs, of): (usize, usize) = (card.sources.iter().map(|s| s.runs.len()).sum(), card.sources.len());
+    let medians = card.sources.iter().flat_map(|s| s.latencies.iter().map(|l| l.median));
+    let (low, high) = medians.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), x| (low.min(x), high.max(x)));
+    let s = &card.schedules;
+    let alike =
+        format!("{} of {} recorded schedules are the same in every step", s.scenarios - s.differ.len(), s.scenarios);
+    let medians = format!("median errors from {} to {} by kind of time", off(low), off(high));
+    out.verdict(format!("{runs} runs of real servers from {of} sources, replayed: {medians}; {alike}"));
+    out.figures();
     out.title("runs of real servers, replayed request by request");
     for source in &card.sources {
         replayed(out, source);
     }
     out.title("recorded schedules");
-    let s = &card.schedules;
     let steps = grouped(s.steps as f64);
     let line = format!(
         "{} scenarios, {steps} steps of the scheduler of {}: {} scenarios differ in who ran, how many tokens, who was \
@@ -54,7 +90,7 @@ fn simulated(out: &mut Page, card: &SimulateCard) {
     if !s.differ.is_empty() {
         out.wrapped("  differ: ", "    ", s.differ.join(", "));
     }
-    out.gap();
+    out.working();
     out.paragraph(
         "  ",
         "median and p90 over runs are of |ln(predicted / measured)|: 0.1 is off by a tenth. Bias is the median with its sign; \
@@ -64,19 +100,24 @@ fn simulated(out: &mut Page, card: &SimulateCard) {
 }
 
 fn replayed(out: &mut Page, source: &ReplayCard) {
-    out.line(format!("{}{}", out.style.bold(&source.name), out.style.dim(&format!(" ({})", source.id))));
-    out.dim(format!("  {:<12}{:>5}{:>8}{:>8}{:>8}", "", "runs", "median", "p90", "bias"));
+    out.gap();
+    out.above(format!("{}{}", out.style.bold(&source.name), out.style.dim(&format!(" ({})", source.id))));
+    out.above(format!("  {:<12}{:>5}{:>8}{:>8}{:>8}", "", "runs", "median", "p90", "bias"));
     for l in &source.latencies {
         let name = format!("{} {}", l.metric, l.at);
         let median = out.style.bold(&format!("{:>8.3}", l.median));
         out.line(format!("  {name:<12}{:>5}{median}{:>8.3}{:>+8.3}", l.n, l.p90, l.bias));
     }
+    let before = out.turn(Kind::Working);
+    out.title(&source.name);
     out.wrapped("    in the fit: ", "      ", &source.fitted);
     out.wrapped("    assumed: ", "      ", &source.assumed);
     out.dim("  each run, ms: predicted / measured".to_owned());
     for run in &source.runs {
         figures(out, run);
     }
+    out.gap();
+    out.turn(before);
 }
 
 fn figures(out: &mut Page, run: &RunCard) {
@@ -93,17 +134,40 @@ fn figures(out: &mut Page, run: &RunCard) {
 fn sources(out: &mut Page, all: &[SourceCard], total: Option<&StratumCard>) {
     let mut line = format!("{:<28}{:>5}{:>7}{:>7}{:>8}{:>6}{:>7}", "", "n", "median", "p90", "bias", "rank", "inside");
     if out.style.width >= WIDE {
-        out.dim(format!("{:<68}{:>15}{:>15}", "", "data sheet", "one factor"));
+        out.above(format!("{:<68}{:>15}{:>15}", "", "data sheet", "one factor"));
         line += &format!("{:>8}{:>7}", "median", "p90").repeat(2);
     }
-    out.dim(line);
+    out.above(line);
+    if let Some(total) = total {
+        stratum(out, &StratumCard { metric: "together".into(), ..total.clone() });
+    }
     for source in all {
         one(out, source);
     }
-    if let Some(total) = total {
-        out.title("together");
-        stratum(out, total);
-    }
+}
+
+/// Every metric of every source, most rows first.
+fn largest(out: &mut Page, all: &[SourceCard]) {
+    let mut parts: Vec<(&SourceCard, &StratumCard)> =
+        all.iter().flat_map(|source| source.strata.iter().map(move |part| (source, part))).collect();
+    parts.sort_by_key(|(_, part)| std::cmp::Reverse(part.n));
+    let three = |x: f64| format!("{x:.3}");
+    let baseline = |part: &StratumCard, x: f64| if part.roofline_p90 > 0.0 { three(x) } else { "-".to_owned() };
+    // Numbers are not broken for a long name, which stands in full with its source.
+    let named = |source: &SourceCard, part: &StratumCard| {
+        let name = format!("{}: {}", source.id, part.metric);
+        if name.chars().count() > NAME { name.chars().take(NAME - 3).collect::<String>() + "..." } else { name }
+    };
+    out.each(&parts).columns(&[
+        ("measured", &|(source, part)| named(source, part)),
+        ("rows", &|(_, part)| grouped(part.n as f64)),
+        ("median", &|(_, part)| three(part.median)),
+        ("p90", &|(_, part)| three(part.p90)),
+        ("bias", &|(_, part)| format!("{:+.3}", part.bias)),
+        ("inside", &|(_, part)| or_dash(part.coverage, |c| format!("{:.0} %", c * 100.0))),
+        ("data sheet", &|(_, part)| baseline(part, part.roofline_median)),
+        ("one factor", &|(_, part)| baseline(part, part.constant_median)),
+    ]);
 }
 
 fn one(out: &mut Page, source: &SourceCard) {
@@ -113,6 +177,10 @@ fn one(out: &mut Page, source: &SourceCard) {
         stratum(out, one);
     }
     rows(out, &source.rows);
+    let before = out.turn(Kind::Working);
+    if !source.fitted.is_empty() || !source.notes.is_empty() || !source.skipped.is_empty() {
+        out.title(&source.name);
+    }
     if !source.fitted.is_empty() {
         out.wrapped("    in the fit: ", "      ", &source.fitted);
     }
@@ -125,6 +193,8 @@ fn one(out: &mut Page, source: &SourceCard) {
         let few = if skip.n <= 12 { format!(" ({})", skip.rows.join(", ")) } else { String::new() };
         out.wrapped("    left out ", "      ", format!("{}: {}{few}", skip.n, skip.reason));
     }
+    out.gap();
+    out.turn(before);
 }
 
 fn stratum(out: &mut Page, s: &StratumCard) {

@@ -217,7 +217,8 @@ impl Browser {
         (found[0].as_f64().expect("a place"), found[1].as_f64().expect("a place"))
     }
 
-    /// A finger put down, moved in steps and lifted.
+    /// A finger put down, moved in steps and lifted. One that has moved rests before it is lifted: lifted on the move it is a flick,
+    /// and the browser takes the next touch as one that stops it, not as a tap.
     pub fn touch(&mut self, from: (f64, f64), to: (f64, f64)) {
         let point = |(x, y): (f64, f64)| json!([{ "x": x, "y": y }]);
         self.call("Input.dispatchTouchEvent", json!({ "type": "touchStart", "touchPoints": point(from) }));
@@ -227,6 +228,10 @@ impl Browser {
             if from != to {
                 self.call("Input.dispatchTouchEvent", json!({ "type": "touchMove", "touchPoints": point(at) }));
             }
+        }
+        if from != to {
+            std::thread::sleep(Duration::from_millis(150));
+            self.call("Input.dispatchTouchEvent", json!({ "type": "touchMove", "touchPoints": point(to) }));
         }
         self.call("Input.dispatchTouchEvent", json!({ "type": "touchEnd", "touchPoints": [] }));
     }

@@ -20,15 +20,18 @@ const link = (n) => `#/lecture${n === 1 ? "" : `?step=${n}`}`;
 
 // What stays while the numbers of a step change: its knobs and its problem.
 let stage = null;
+// The step that was read last: another one has other knobs, for which the board is made anew.
+let read = null;
 
 function staged(s, change) {
   const step = wanted(s);
   if (stage?.step === step) return stage;
-  const before = stage;
   stage = { step, knobs: new Map(), change, problem: problem(step.practice, (...set) => stage.change(...set)) };
   for (const [key, c] of Object.entries(step.knobs)) stage.knobs.set(key, knob({ ...c, key }, (...set) => stage.change(...set)));
   // A reader who turns the page begins at its head.
-  if (before) requestAnimationFrame(() => { scrollTo(0, 0); document.querySelector(".lecture-head h1")?.focus({ preventScroll: true }); });
+  const turned = read && read !== step;
+  read = step;
+  if (turned) requestAnimationFrame(() => { scrollTo(0, 0); document.querySelector(".lecture-head h1")?.focus({ preventScroll: true }); });
   return stage;
 }
 
