@@ -9,7 +9,12 @@ use std::fmt::Write as _;
 const HEAD: &str = include_str!("stubs.pyi");
 
 /// Words that Python keeps for itself.
-const RESERVED: [&str; 6] = ["async", "lambda", "from", "with", "in", "is"];
+#[rustfmt::skip] // a list
+const RESERVED: [&str; 35] = [
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
+    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise",
+    "return", "try", "while", "with", "yield",
+];
 
 pub fn text() -> String {
     let mut out = HEAD.to_owned();

@@ -39,7 +39,7 @@ impl Answer {
         let found = match name {
             Some(name) => lists().find(|(own, _)| *own == name),
             None => lists()
-                .find(|(own, _)| *own == "requests" || *own == "rows")
+                .find(|(own, _)| *own == "each" || *own == "rows")
                 .or_else(|| lists().max_by_key(|(_, v)| v.as_array().map_or(0, Vec::len))),
         };
         let Some((_, list)) = found else {

@@ -4,7 +4,7 @@ use crate::{Error, embedded};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use rackmath::ask::Question;
+use rackmath::ask::{Question, Reply, Terms};
 use rackmath::field::{self, Field};
 use rackmath::{Catalog, Kind};
 use rackmath_spec::{Date, IntoEnumIterator as _};
@@ -219,8 +219,13 @@ pub fn given(question: Question, args: &Bound<'_, PyTuple>, kwargs: Option<&Boun
         arguments.insert(name, one);
     }
     let catalog = catalog(py, own.as_ref())?;
-    let made = brought(question, fields, &catalog, &mut arguments).and_then(|files| {
+    let made = brought(question, fields, &catalog, &mut arguments).and_then(|(files, beside)| {
         let mut request = field::keywords(fields, &arguments)?;
+        for (path, name) in beside {
+            if Value::Object(request.clone()).pointer(&path).is_none() {
+                field::put(&mut request, &path, Value::String(name));
+            }
+        }
         if !files.is_empty() {
             let Value::Object(all) = request.entry("files").or_insert_with(|| Value::Object(Map::new())) else {
                 return Ok(request);
@@ -238,8 +243,8 @@ fn brought(
     fields: &[Field],
     catalog: &Catalog,
     arguments: &mut Map<String, Value>,
-) -> Result<Map<String, Value>, rackmath::Error> {
-    let mut files = Map::new();
+) -> Result<(Map<String, Value>, Vec<(String, String)>), rackmath::Error> {
+    let (mut files, mut beside) = (Map::new(), Vec::new());
     for (name, one) in arguments.iter_mut() {
         let field = field::named(fields, &name.replace('_', "-")).or_else(|| field::named(fields, name));
         let Some((field, kind)) = field.and_then(|f| Some((f, f.file.as_deref()?))) else { continue };
@@ -261,6 +266,12 @@ fn brought(
                             *one = Value::String(called);
                         }
                         "plan" => *one = plan_of(word, &text)?,
+                        "summary" => *one = summary_of(word, text, catalog)?,
+                        "trace" => {
+                            // As the terminal calls it.
+                            beside.push(called(field, word));
+                            *one = Value::String(text);
+                        }
                         _ if field.unit == field::Unit::Word => *one = Value::String(text),
                         _ => {
                             let hint =
@@ -273,7 +284,28 @@ fn brought(
             _ => {}
         }
     }
-    Ok(files)
+    Ok((files, beside))
+}
+
+fn file_name(word: &str) -> String {
+    Path::new(word).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// The field that has the name of a trace, and the name.
+fn called(field: &Field, word: &str) -> (String, String) {
+    match field.path.rsplit_once('/').unwrap_or_default() {
+        (above, "text") => (format!("{above}/name"), file_name(word)),
+        (above, _) => (format!("{above}/trace_name"), word.to_owned()),
+    }
+}
+
+/// What a trace says of its traffic.
+fn summary_of(word: &str, text: String, catalog: &Catalog) -> Result<Value, rackmath::Error> {
+    let request = Map::from_iter([("name".into(), file_name(word).into()), ("text".into(), text.into())]);
+    match Question::Trace.answer(catalog, request, &Terms { today: today(), ..Terms::default() })? {
+        Reply::Trace(answer) => serde_json::to_value(answer.summary).map_err(|e| rackmath::Error::said(e.to_string())),
+        _ => Ok(Value::Null),
+    }
 }
 
 fn plan_of(word: &str, text: &str) -> Result<Value, rackmath::Error> {

@@ -25,7 +25,7 @@ use rackmath_units::{Cancel, Effort};
 use serde_json::{Map, Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use table::Table;
 
@@ -135,8 +135,10 @@ fn work<T: Send + 'static>(
     }
 }
 
+/// Asked once: the system answers from files, which takes longer than many a question.
 fn all_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    static ALL: OnceLock<usize> = OnceLock::new();
+    *ALL.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
 /// A question as a function.
@@ -334,6 +336,6 @@ fn _rackmath(py: Python<'_>, m: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// What is shared by all: the catalogue inside.
 fn embedded() -> Arc<Catalog> {
-    static ALL: std::sync::OnceLock<Arc<Catalog>> = std::sync::OnceLock::new();
+    static ALL: OnceLock<Arc<Catalog>> = OnceLock::new();
     Arc::clone(ALL.get_or_init(|| Arc::new(rackmath_catalog::embedded())))
 }

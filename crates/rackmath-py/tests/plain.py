@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import subprocess
 import sys
 from typing import Any
@@ -27,6 +28,13 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "outlook": ({"model": "llama-3.1-8b", "on": "1xh100", "aggregated": True}, "llama-3.1-8b --on 1xh100 --aggregated"),
     "simulate": ({"model": "llama-3.1-8b", "on": "1xh200", "rate": 3, "requests": 300}, "llama-3.1-8b --on 1xh200 --rate 3 --requests 300"),
     "validate": ({"tables": ["vllm-405b"]}, "vllm-405b"),
+    "check": (
+        {"command": "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768", "on": "h100"},
+        "'vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768' --on h100",
+    ),
+    "forensics": ({"run": "deepseek-v3"}, "deepseek-v3"),
+    "fleet": ({"requests_s": 1000}, "--requests-s 1000"),
+    "mfu": ({"mfu": "40%"}, "--mfu 40%"),
     "models": ({"names": ["qwen3-32b"]}, "qwen3-32b"),
     "chips": ({"names": ["h100"]}, "h100"),
     "lecture": ({}, ""),
@@ -40,7 +48,7 @@ QUESTIONS = sorted(name for name in rackmath.__all__ if isinstance(getattr(rackm
 
 
 def terminal(binary: str, line: str) -> str:
-    return subprocess.run([binary, *line.split(), "--no-config", "--width", "100"], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([binary, *shlex.split(line), "--no-config", "--width", "100"], capture_output=True, text=True, check=True).stdout
 
 
 def compare(binary: str, name: str) -> None:

@@ -81,7 +81,7 @@ def test_an_indexed_job(tmp_path: Path) -> None:
     """The command of the template itself, with the variable that Kubernetes sets, in another folder."""
     text = (ROOT / "deploy/kubernetes-sweep.yaml").read_text()
     lines = [re.findall(r'"[^"]*"|[^\s,]+', found.replace("\n", " ")) for found in re.findall(r"args: \[(.*?)\]", text, re.S)]
-    shard, merge = [[word.strip('"').replace("/rows", str(tmp_path)) for word in line] for line in lines]
+    shard, merge = [[re.sub("^/rows", str(tmp_path), word.strip('"')) for word in line] for line in lines]
     completions = int(re.search(r"completions: (\d+)", text).group(1))  # type: ignore[union-attr]
     assert shard[shard.index("--shard") + 1] == f"auto/{completions}"
     for index in reversed(range(completions)):

@@ -43,7 +43,7 @@ def test_nonsense_is_refused() -> None:
 def test_questions_of_files_take_paths_and_texts(tmp_path: Path) -> None:
     trace = tmp_path / "requests.csv"
     trace.write_text("arrival_ms,input_tokens,output_tokens\n" + "".join(f"{i * 100},{100 + i},{20 + i}\n" for i in range(50)))
-    assert rackmath.trace(trace)["summary"] == json.loads(terminal(f"trace {trace} --json"))["summary"]
+    assert rackmath.trace(trace).json() == terminal(f"trace {trace} --json")
     plan = tmp_path / "plan.json"
     terminal(f"plan llama-3.1-8b --on 1xh100 --aggregated --save {plan}")
     assert rackmath.whatif(plan, set=["tpot=20ms"]).json() == terminal(f"whatif {plan} --set tpot=20ms --json")
@@ -62,7 +62,7 @@ def test_an_answer_is_a_dictionary_and_a_page() -> None:
 def test_what_cannot_be_is_an_error_with_its_field_and_a_hint() -> None:
     with pytest.raises(rackmath.Error) as caught:
         rackmath.estimate("llama-3.1-7b")
-    assert "llama-3.1-7b" in caught.value.problem and caught.value.hint and "did you mean" in caught.value.hint
+    assert "llama-3.1-7b" in caught.value.problem and caught.value.hint and "nearest" in caught.value.hint
     with pytest.raises(rackmath.Error, match="did you mean \"concurrency\""):
         rackmath.estimate(concurency=3)
     with pytest.raises(rackmath.Error) as caught:
@@ -146,7 +146,7 @@ def test_rows_are_arrow() -> None:
     run = rackmath.simulate("llama-3.1-8b", on="1xh200", rate=3, requests=300, each=True)
     met = pyarrow.table(run)
     met.validate(full=True)
-    assert met.num_rows == len(run["requests"])
+    assert met.num_rows == len(run["each"]) == 300
     # Taken and let go, never taken, taken twice.
     for _ in range(100):
         table.slice(3)
@@ -173,7 +173,7 @@ def test_other_threads_run_meanwhile_and_answers_agree() -> None:
 
 
 def test_ctrl_c_ends_long_work() -> None:
-    script = "import rackmath; print('go', flush=True); rackmath.simulate('llama-3.1-8b', on='1xh200', rate=9, requests=100_000_000)"
+    script = "import rackmath; print('go', flush=True); rackmath.simulate('llama-3.1-8b', on='1xh200', rate=9, requests=50_000_000)"
     import signal
     import sys
 

@@ -176,7 +176,7 @@ def step(
     basis: Literal["owner-hyperscaler", "owner-neocloud", "rental", "on-demand", "spot", "owner", "contract", "reserved"] | None = ...,
     batch: float | str | None = ...,
     context: float | str | None = ...,
-    pass: float | str | None = ...,
+    pass_: float | str | None = ...,
     files: Mapping[str, str | Mapping[str, Any]] | None = ...,
     catalog: str | PathLike[str] | Catalog | None = ...,
 ) -> Answer[StepData]:
@@ -197,7 +197,7 @@ def step(
     basis: Whose price.
     batch: Sequences in the batch.
     context: Tokens of context of each sequence: 4096, 128k, 128Ki.
-    pass: Tokens of each sequence in this pass: 1 decodes, a prompt's length prefills.
+    pass_: Tokens of each sequence in this pass: 1 decodes, a prompt's length prefills.
     """
 
 CurveMark = TypedDict(
@@ -299,7 +299,7 @@ def curve(
     points: int | str | None = ...,
     batch: float | str | None = ...,
     context: float | str | None = ...,
-    pass: float | str | None = ...,
+    pass_: float | str | None = ...,
     files: Mapping[str, str | Mapping[str, Any]] | None = ...,
     catalog: str | PathLike[str] | Catalog | None = ...,
 ) -> Answer[CurveData]:
@@ -323,7 +323,7 @@ def curve(
     points: How many points.
     batch: Sequences, where they are not swept.
     context: Context, where it is not swept.
-    pass: Pass length, where it is not swept.
+    pass_: Pass length, where it is not swept.
     """
 
 ExplainInput = TypedDict(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
-
-from distributed import Client, as_completed, get_client
+from importlib import import_module
+from typing import Any, TypeVar
 
 from . import Answer, Table, merge, plan_shard
 from . import sweep as _sweep
+
+#: Without types.
+distributed: Any = import_module("distributed")
+_T = TypeVar("_T")
 
 Progress = Callable[[int, int], object]
 
@@ -22,22 +25,22 @@ def _plan_shard(i: int, n: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _run(
-    work: Callable[..., Any],
+    work: Callable[[int, int, tuple[Any, ...], dict[str, Any]], _T],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     shards: int | None,
-    client: Client | None,
+    client: Any,
     progress: Progress | None,
-) -> list[Any]:
+) -> list[_T]:
     if client is None:
         try:
-            client = get_client()
+            client = distributed.get_client()
         except ValueError:
-            client = Client()
+            client = distributed.Client()
     n = shards or 4 * max(1, sum(client.nthreads().values()))
     futures = [client.submit(work, i, n, args, kwargs, retries=3, pure=False) for i in range(1, n + 1)]
     try:
-        for done, _ in enumerate(as_completed(futures), 1):
+        for done, _ in enumerate(distributed.as_completed(futures), 1):
             if progress is not None:
                 progress(done, n)
         return list(client.gather(futures))
@@ -50,7 +53,7 @@ def sweep(
     question: str,
     *args: Any,
     shards: int | None = None,
-    client: Client | None = None,
+    client: Any = None,
     progress: Progress | None = None,
     **kwargs: Any,
 ) -> Table:
@@ -61,12 +64,12 @@ def sweep(
 def plan(
     *args: Any,
     shards: int | None = None,
-    client: Client | None = None,
+    client: Any = None,
     progress: Progress | None = None,
     **kwargs: Any,
 ) -> Answer[Any]:
     """`rackmath.plan`, its space searched in shards."""
-    texts: Sequence[str] = _run(_plan_shard, args, kwargs, shards, client, progress)
+    texts = _run(_plan_shard, args, kwargs, shards, client, progress)
     return merge(texts, catalog=kwargs.get("catalog"))
 
 

@@ -5,15 +5,16 @@ A shard is a function of the request and its number: one that is lost is worked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import ray
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, TypeVar
 
 from . import Answer, Table, merge, plan_shard
 from . import sweep as _sweep
 
-Over = Mapping[str, "str | float | Sequence[str | float]"]
+#: Typed in part, and other in every release.
+ray: Any = import_module("ray")
+_T = TypeVar("_T")
 Progress = Callable[[int, int], object]
 
 
@@ -26,13 +27,13 @@ def _plan_shard(i: int, n: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _run(
-    work: Callable[..., Any],
+    work: Callable[[int, int, tuple[Any, ...], dict[str, Any]], _T],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     shards: int | None,
     address: str | None,
     progress: Progress | None,
-) -> list[Any]:
+) -> list[_T]:
     if not ray.is_initialized():
         if address is None:
             ray.init(include_dashboard=False, configure_logging=True, logging_level="warning")
@@ -76,7 +77,7 @@ def plan(
     **kwargs: Any,
 ) -> Answer[Any]:
     """`rackmath.plan`, its space searched in shards."""
-    texts: Sequence[str] = _run(_plan_shard, args, kwargs, shards, address, progress)
+    texts = _run(_plan_shard, args, kwargs, shards, address, progress)
     return merge(texts, catalog=kwargs.get("catalog"))
 
 
