@@ -7,17 +7,19 @@ Prints the overhead of a warm call over the engine's own time, the processor tim
 from __future__ import annotations
 
 import argparse
+import logging
 import resource
 import statistics
 import subprocess
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow
 
 import rackmath
 
-ASKED = {"model": "llama-3.1-70b", "on": "8xh200", "tp": 8, "concurrency": 64, "changes": False}
+ASKED: dict[str, Any] = {"model": "llama-3.1-70b", "on": "8xh200", "tp": 8, "concurrency": 64, "changes": False}
 
 
 def timed(call: Callable[[], object], n: int) -> float:
@@ -66,7 +68,7 @@ def on_ray(points: int) -> None:
 
     times = []
     for workers in (1, 2):
-        ray.init(num_cpus=workers, include_dashboard=False, logging_level="error")
+        ray.init(num_cpus=workers, include_dashboard=False, logging_level=logging.ERROR)
         over = {"concurrency": f"1..{points // 4}", "tp": "1,2,4,8"}
         # Workers that are there and have read the catalogue.
         rackmath.ray.sweep("estimate", "llama-3.1-8b", on="8xh200", over={"concurrency": "1..64", "tp": "1,2,4,8"}, shards=8)

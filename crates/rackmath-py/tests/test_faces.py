@@ -154,6 +154,14 @@ def test_rows_are_arrow() -> None:
     assert pyarrow.table(run) == met
 
 
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_other_libraries_take_rows(library: str) -> None:
+    taken = pytest.importorskip(library)
+    rows = rackmath.sweep("estimate", **SETTING, over=OVER)
+    frame = taken.DataFrame(rows) if library == "polars" else taken.DataFrame.from_arrow(rows)
+    assert list(frame["concurrency"]) == rows["concurrency"] and list(frame.columns) == rows.column_names
+
+
 def test_other_threads_run_meanwhile_and_answers_agree() -> None:
     beats = []
     stop = threading.Event()

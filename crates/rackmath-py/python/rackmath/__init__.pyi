@@ -6,6 +6,8 @@ from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar, overl
 _D = TypeVar("_D", covariant=True)
 
 __version__: str
+#: The engine for browsers, for `rackmath web --static DIR --wasm FILE`; None where the package was built without it.
+WASM: str | None
 
 class Error(ValueError):
     """What cannot be: what was given, of which field, and what would do."""
