@@ -6,6 +6,7 @@ from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar, overl
 _D = TypeVar("_D", covariant=True)
 
 __version__: str
+__all__: list[str]
 #: The engine for browsers, for `rackmath web --static DIR --wasm FILE`; None where the package was built without it.
 WASM: str | None
 
