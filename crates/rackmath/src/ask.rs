@@ -160,6 +160,7 @@ questions! {
     Estimate "estimate" estimate, long;
     /// The curve of an estimate over concurrency: what a user gets against what a chip yields
     /// rackmath estimate-sweep gpt-oss-120b --on 8xh200 --tp 2 --svg curve.svg --csv curve.csv
+    /// rackmath estimate-sweep qwen3-32b --on h100 --to 256 --points 9
     EstimateSweep "estimate-sweep" estimate::sweep, long;
     /// What one replica carries, for autoscalers: cache, work, thresholds, and values as files
     /// rackmath capacity qwen3-32b --on h200 --isl 2k --osl 300 --ttft 1s --tpot 40ms --startup 90s
