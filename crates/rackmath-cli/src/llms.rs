@@ -19,7 +19,8 @@ pub fn text() -> String {
         }
     }
     out.push_str(
-        "\n## Tools\n\n- `merge`: shards of a plan joined to the bytes of the whole\n- `schema`: what goes into a question and what comes out, as JSON Schema\n\
+        "\n## Tools\n\n- `sweep`: one question over axes of its fields, a row for every point\n  - `rackmath sweep estimate llama-3.1-70b --on 8xh200 --over \
+         concurrency=1..512 --over tp=1,2,4,8 -o rows.csv`\n- `merge`: shards of a plan or of a sweep joined to the bytes of the whole\n- `schema`: what goes into a question and what comes out, as JSON Schema\n\
          - `mcp`: the questions as tools of the Model Context Protocol, over standard input and output\n",
     );
     out

@@ -17,9 +17,10 @@ mod menu;
 mod output;
 mod plan;
 mod probe;
-mod rows;
 mod simulate;
 mod still;
+mod stubs;
+mod sweep;
 mod templates;
 mod tools;
 mod watch;
@@ -35,10 +36,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let typed: Vec<String> = std::env::args_os().map(|word| spelled(&word.to_string_lossy())).collect();
-    let chosen = typed.iter().skip(1).find_map(|word| menu::find(word));
+    let chosen = menu::chosen(&typed);
     let typed = guessed(typed, chosen.and_then(Entry::question));
-    let sweep = typed.iter().any(|word| word == "--sweep");
-    let chosen = chosen.map(|entry| if sweep { entry.swept() } else { entry });
     let fields = chosen.map_or_else(Vec::new, Entry::fields);
     let asked = config::settled(typed.clone(), &fields);
     match asked.and_then(|typed| run(&typed, chosen, &fields)) {
@@ -87,6 +86,7 @@ fn guessed(typed: Vec<String>, question: Option<Question>) -> Vec<String> {
 
 /// The exit code of an answer: 0, or 3 where a server that was checked would not start.
 fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<u8, Error> {
+    menu::moved(typed, chosen)?;
     let matches = menu::command(typed, chosen, fields).get_matches_from(typed);
     let output = Output::new(&matches);
     let folder = |id| matches.get_one::<std::path::PathBuf>(id).map(std::path::PathBuf::as_path);
@@ -98,6 +98,12 @@ fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<u8, 
         Does::Answer(question, _) => question,
         Does::Tool(tool) => return tool(catalog, given, &output).map(|()| 0),
         Does::Measure { run, .. } => return run(catalog, given, &output),
+        Does::Sweep(question) => {
+            let (Some(question), Some((_, given))) = (question, given.subcommand()) else { return Ok(2) };
+            let mut inputs = Inputs::new(&catalog, given);
+            let request = flags::request(fields, given, &mut inputs)?;
+            return sweep::run(&catalog, question, given, inputs, request).map(|()| 0);
+        }
     };
     if !matches.get_flag("quiet") {
         flags::remark(fields, typed);

@@ -28,6 +28,8 @@ pub enum Does {
         fields: fn() -> Vec<Field>,
         args: fn() -> Vec<Arg>,
     },
+    /// A question over axes of its fields, once it is known which.
+    Sweep(Option<Question>),
 }
 
 const VIEWS: &[Entry] = &[
@@ -62,12 +64,23 @@ const VIEWS: &[Entry] = &[
 
 const TOOLS: &[Entry] = &[
     Entry {
+        name: "sweep",
+        about: "One question over axes of its fields, a row for every point: CSV or JSON lines, in shards if wanted",
+        examples: &[
+            "rackmath sweep estimate llama-3.1-70b --on 8xh200 --over concurrency=1..512 --over tp=1,2,4,8 -o rows.csv",
+            "rackmath sweep step deepseek-v3 --over batch=1..8192*2 --columns time_s,binding",
+            "rackmath sweep plan llama-3.1-8b --on 4xh100 -o rows.csv      every configuration of a plan",
+        ],
+        does: Does::Sweep(None),
+    },
+    Entry {
         name: "merge",
-        about: "Join the shards of a plan into the answer of the whole",
+        about: "Join the shards of a plan or of a sweep into the answer of the whole",
         examples: &[
             "for i in 1 2 3 4; do rackmath plan deepseek-v3 --on 64xh200 --shard $i/4 -o part-$i.json; done",
             "rackmath merge part-*.json",
             "rackmath merge part-1.json part-2.json part-3.json part-4.json --json",
+            "rackmath merge parts/ -o rows.csv",
         ],
         does: Does::Tool(crate::plan::merge),
     },
@@ -173,11 +186,26 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Begin here", &["estimate", "plan", "check", "memory", "simulate", "web"]),
     (
         "I serve a model",
-        &["gauge", "watch", "fit", "capacity", "when", "trace", "validate", "layout", "traffic", "engines"],
+        &[
+            "gauge",
+            "watch",
+            "fit",
+            "capacity",
+            "estimate-sweep",
+            "when",
+            "trace",
+            "validate",
+            "layout",
+            "traffic",
+            "engines",
+        ],
     ),
     (
         "I plan hardware",
-        &["compare", "frontier", "hardware", "whatif", "outlook", "fleet", "chips", "systems", "racks", "merge"],
+        &[
+            "compare", "frontier", "hardware", "whatif", "outlook", "fleet", "chips", "systems", "racks", "sweep",
+            "merge",
+        ],
     ),
     (
         "I train",
@@ -189,7 +217,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 ];
 
 fn hidden(entry: Entry) -> bool {
-    matches!(entry.question(), Some(Question::EstimateSweep | Question::Names))
+    entry.question() == Some(Question::Names)
 }
 
 /// The commands by who asks, a line each.
@@ -220,11 +248,41 @@ pub fn find(name: &str) -> Option<Entry> {
     all().find(|entry| entry.name == name)
 }
 
+/// The first word that names a line; of a sweep with the question after it.
+pub fn chosen(typed: &[String]) -> Option<Entry> {
+    let mut words = typed.iter().skip(1);
+    let entry = words.find_map(|word| find(word))?;
+    Some(match entry.does {
+        Does::Sweep(_) => {
+            let question = words.find_map(|word| find(word)?.question());
+            Entry { does: Does::Sweep(question), ..entry }
+        }
+        _ => entry,
+    })
+}
+
+/// Flags that are commands of their own now.
+pub fn moved(typed: &[String], chosen: Option<Entry>) -> Result<(), Error> {
+    let given = |flag: &str| typed.iter().any(|word| word.split('=').next() == Some(flag));
+    let (flag, hint) = match chosen.and_then(Entry::question) {
+        Some(Question::Estimate) if given("--sweep") => (
+            "estimate --sweep",
+            "rackmath sweep estimate ... --over concurrency=1..1024*2 writes rows; rackmath estimate-sweep ... draws the curve",
+        ),
+        Some(Question::Plan) if given("--rows") => ("plan --rows", "rackmath sweep plan ... -o FILE.csv"),
+        Some(Question::Plan) if given("--feasible") => {
+            ("plan --feasible", "rackmath sweep plan ... --feasible -o FILE.csv")
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::said(format!("{flag} is a command of its own now")).hint(format!("expected {hint}")))
+}
+
 impl Entry {
     pub fn question(self) -> Option<Question> {
         match self.does {
             Does::Answer(question, _) => Some(question),
-            Does::Tool(_) | Does::Measure { .. } => None,
+            Does::Tool(_) | Does::Measure { .. } | Does::Sweep(_) => None,
         }
     }
 
@@ -234,14 +292,7 @@ impl Entry {
             Does::Answer(question, _) => question.fields(),
             Does::Tool(_) => Vec::new(),
             Does::Measure { fields, .. } => fields(),
-        }
-    }
-
-    /// `estimate --sweep` is a question of its own.
-    pub fn swept(self) -> Self {
-        match self.question() {
-            Some(Question::Estimate) => Self { name: self.name, ..of(Question::EstimateSweep) },
-            _ => self,
+            Does::Sweep(question) => question.map_or_else(Vec::new, crate::sweep::fields),
         }
     }
 
@@ -252,7 +303,7 @@ impl Entry {
             _ if on("worked") => Part::Worked,
             _ if on("time") => Part::Timed,
             Does::Answer(_, part) => part,
-            Does::Tool(_) | Does::Measure { .. } => Part::All,
+            Does::Tool(_) | Does::Measure { .. } | Does::Sweep(_) => Part::All,
         }
     }
 }
@@ -299,6 +350,7 @@ pub fn full(line: Command, entry: Entry, fields: &[Field]) -> Command {
         Does::Answer(question, _) => question,
         Does::Tool(_) => return tools::arguments(line, entry.name),
         Does::Measure { args, .. } => return line.args(args()).args(flags::args(fields)),
+        Does::Sweep(question) => return crate::sweep::command(line, question, fields),
     };
     line.args(flags::args(fields)).args(own(question)).args(pictured(pictures(question)))
 }
@@ -370,9 +422,6 @@ fn own(question: Question) -> Vec<Arg> {
     let save = path("save", "FILE", "Save the question and the plan as a file that --from and whatif read");
     let from = path("from", "FILE", "Take the question from a saved plan, and check its numbers");
     match question {
-        Question::Estimate | Question::EstimateSweep => {
-            vec![switch("sweep", "The curve over concurrency 1 to 1024 instead of one point")]
-        }
         Question::Capacity => {
             vec![path("files", "DIR", "Write the values for autoscalers into a folder (- prints them)")]
         }
@@ -403,9 +452,6 @@ fn own(question: Question) -> Vec<Arg> {
                 .conflicts_with_all(["svg", "csv", "png", "save", "from", "handover", "k8s"])
                 .value_parser(crate::plan::shard_of),
             path("out", "FILE", "Where the shard goes [default: standard output]").short('o').requires("shard"),
-            path("rows", "FILE", "Write every configuration as a row of a table as well: FILE.csv or FILE.jsonl")
-                .conflicts_with_all(["/dcp", "from"]),
-            switch("feasible", "Only rows that meet every limit").requires("rows"),
         ],
         Question::Compare | Question::Frontier | Question::Hardware => vec![kept("/plan/draws/trace")],
         Question::Outlook => vec![kept("/plan/draws/trace"), from],

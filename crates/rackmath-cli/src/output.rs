@@ -146,7 +146,21 @@ impl Whole {
     }
 
     /// All is written: from here on it is the file.
-    pub fn done(mut self) -> Result<(), Error> {
+    pub fn done(self) -> Result<(), Error> {
+        self.moved()
+    }
+
+    /// What was written until it was stopped: under another name, because it is not the file.
+    pub fn partial(mut self) -> Result<PathBuf, Error> {
+        if self.beside.is_some() {
+            self.to.as_mut_os_string().push(".partial");
+        }
+        let to = self.to.clone();
+        self.moved()?;
+        Ok(to)
+    }
+
+    fn moved(mut self) -> Result<(), Error> {
         let Some(beside) = &self.beside else { return Ok(()) };
         // On the disk before it has the name, so that a power cut leaves one or the other.
         self.file.sync_all().map_err(|e| at(&self.to, e))?;

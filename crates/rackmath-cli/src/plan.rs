@@ -1,13 +1,13 @@
-//! `rackmath plan` beyond its question: saved plans, hand-overs, tables, shards; and what reads saved plans.
+//! `rackmath plan` beyond its question: saved plans, hand-overs, shards; and what reads saved plans.
 
 use crate::failure::at;
 use crate::inputs::{self, Inputs};
 use crate::output::{self, Output};
-use crate::rows;
 use clap::ArgMatches;
 use rackmath::ask::{self, Question, Reply};
-use rackmath::plan::{self, Answer, File, Handover, MOST_SHARDS, Partial, Plan, Request};
+use rackmath::plan::{self, Answer, File, Handover, Partial, Plan, Request};
 use rackmath::planfile::PlanFile;
+use rackmath::table::MOST_SHARDS;
 use rackmath::whatif;
 use rackmath::{Catalog, Error};
 use rackmath_report::reply::Part;
@@ -74,12 +74,6 @@ pub fn run(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<()
         let mut handover = wanted.unwrap_or_else(|| json!({}));
         replay(a.given, &mut handover)?;
         request.insert("handover".into(), handover);
-    }
-    if let Some(path) = a.path("rows") {
-        let (catalog, request) = a.brought(&request)?;
-        let threads = inputs::terms().effort.threads;
-        let one = a.given.get_one::<(u64, u64)>("shard").copied();
-        rows::write(&catalog, &request, (one, threads), path, a.given.get_flag("feasible"))?;
     }
     if let Some(one) = a.given.get_one::<(u64, u64)>("shard") {
         return shard(a, &request, *one);
@@ -206,11 +200,33 @@ struct ShardFile {
 
 const VERSION: u32 = 1;
 
-/// One shard of several, as `i/n`.
+/// Where schedulers say which task of an array this is, and from what they count.
+const TASKS: [(&str, u64); 5] = [
+    ("JOB_COMPLETION_INDEX", 0),
+    ("SLURM_ARRAY_TASK_ID", 1),
+    ("AWS_BATCH_JOB_ARRAY_INDEX", 0),
+    ("BATCH_TASK_INDEX", 0),
+    ("PBS_ARRAY_INDEX", 1),
+];
+
+/// One shard of several, as `i/n`, or `auto/n` for the one that the scheduler of an array of tasks says.
 pub fn shard_of(text: &str) -> Result<(u64, u64), String> {
-    let both = text.split_once('/').and_then(|(i, n)| Some((i.trim().parse().ok()?, n.trim().parse().ok()?)));
-    both.filter(|(i, n)| *i >= 1 && i <= n && *n <= MOST_SHARDS)
-        .ok_or_else(|| format!("expected i/n with i from 1 to n, n at most {MOST_SHARDS}"))
+    let (i, n) = text.split_once('/').unwrap_or_default();
+    let n = n.trim().parse().ok();
+    let i = if i.trim() == "auto" { Some(task()?) } else { i.trim().parse().ok() };
+    let both = i.zip(n).filter(|(i, n)| *i >= 1 && i <= n && *n <= MOST_SHARDS);
+    both.ok_or_else(|| format!("expected i/n with i from 1 to n, n at most {MOST_SHARDS}"))
+}
+
+fn task() -> Result<u64, String> {
+    let number = |name: &str| std::env::var(name).ok()?.trim().parse::<u64>().ok();
+    // Slurm's arrays may begin anywhere.
+    let first = |name: &str, usual| {
+        if name == "SLURM_ARRAY_TASK_ID" { number("SLURM_ARRAY_TASK_MIN").unwrap_or(usual) } else { usual }
+    };
+    let found = TASKS.iter().find_map(|(name, from)| number(name)?.checked_sub(first(name, *from)));
+    let names = || TASKS.map(|(name, _)| name).join(", ");
+    found.map(|at| at + 1).ok_or_else(|| format!("no scheduler says which: expected one of {}", names()))
 }
 
 fn shard(a: &Asked<'_>, request: &Fields, one: (u64, u64)) -> Result<(), Error> {
@@ -222,11 +238,19 @@ fn shard(a: &Asked<'_>, request: &Fields, one: (u64, u64)) -> Result<(), Error> 
 }
 
 pub fn merge(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<(), Error> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for path in given.get_many::<PathBuf>("parts").into_iter().flatten() {
+        paths.extend(if path.is_dir() { crate::sweep::parts(path)? } else { vec![path.clone()] });
+    }
+    if paths.first().is_some_and(|first| crate::sweep::is_part(first)) {
+        return crate::sweep::merge(&paths, given.get_one::<PathBuf>("out").map(PathBuf::as_path));
+    }
     let mut inputs = Inputs::new(&catalog, given);
     let mut parts = Vec::new();
-    for path in given.get_many::<PathBuf>("parts").into_iter().flatten() {
-        let file: ShardFile = serde_json::from_str(&inputs::read(path)?)
-            .map_err(|e| at(path, e).hint("expected a file written by rackmath plan --shard i/n -o FILE"))?;
+    for path in &paths {
+        let file: ShardFile = serde_json::from_str(&inputs::read(path)?).map_err(|e| {
+            at(path, e).hint("expected a file written by rackmath plan --shard i/n -o FILE, or by rackmath sweep")
+        })?;
         if file.rackmath_plan_shard != VERSION {
             let version = format!("version {} of the format", file.rackmath_plan_shard);
             return Err(at(path, version).hint(format!("expected {VERSION}")));

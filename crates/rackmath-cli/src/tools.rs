@@ -27,20 +27,22 @@ pub fn arguments(line: Command, name: &str) -> Command {
     };
     match name {
         "schema" => line.args([
-            question().required(false).required_unless_present("llms"),
+            question().required(false).required_unless_present_any(["llms", "python"]),
             switch("llms", "The file llms.txt instead, which names all questions"),
+            switch("python", "The stubs of the Python package instead, made of all schemas").conflicts_with("llms"),
         ]),
         "ask" => {
             let request = file("request", "FILE", "File with the request, or - for standard input");
             line.args([question(), request.default_value("-")])
         }
         "merge" => line.args([
-            file("parts", "FILES", "Files that rackmath plan --shard wrote, every shard once, in any order")
+            file("parts", "FILES", "Files that rackmath plan --shard or rackmath sweep --shard wrote, or a folder of them: every shard, in any order")
                 .required(true)
                 .num_args(1..),
             path("svg", "FILE", "Write the frontier as SVG"),
             path("png", "FILE", "Write the frontier as PNG"),
             path("csv", "FILE", "Write the frontier as CSV"),
+            path("out", "FILE", "Where the rows of a sweep go [default: standard output]").short('o'),
         ]),
         "web" => line.args([
             option("host", "ADDRESS", "Address to listen on; another than the loopback lets other machines in")
@@ -107,6 +109,9 @@ fn question(given: &ArgMatches) -> Result<Question, Error> {
 pub fn schema(_: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error> {
     if given.get_flag("llms") {
         return print(&crate::llms::text());
+    }
+    if given.get_flag("python") {
+        return print(&crate::stubs::text());
     }
     print(&ask::json(&question(given)?.schema())?)
 }

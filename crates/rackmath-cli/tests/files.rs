@@ -230,7 +230,7 @@ fn pictures_and_points_are_written() {
         "price opus-4.8 --turns 5",
         "deduce opus-4.6 --figure ridge",
         "train llama-3.1-70b --tp 8 --pp 4 --chips 64",
-        "estimate llama-3.1-8b --on h100 --sweep",
+        "estimate-sweep llama-3.1-8b --on h100",
         "plan llama-3.1-8b --on 8xh100 --aggregated",
         "frontier llama-3.1-8b --on h100,h200 --aggregated",
     ] {
@@ -244,7 +244,7 @@ fn pictures_and_points_are_written() {
         assert!(read(&svg).starts_with("<svg"), "{question}");
     }
     for (line, begins) in [
-        ("estimate llama-3.1-8b --on h100 --sweep", "concurrency,output_tok_s_per_user,output_tok_s_per_chip,tpot_ms,"),
+        ("estimate-sweep llama-3.1-8b --on h100", "concurrency,output_tok_s_per_user,output_tok_s_per_chip,tpot_ms,"),
         ("frontier llama-3.1-8b --on h100,h200 --aggregated", "curve,model,system,index,tok_s_per_user,"),
         (
             "hardware llama-3.1-8b --among h100,l40s --chips 1 --aggregated --no-flips",

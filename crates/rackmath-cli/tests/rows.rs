@@ -9,7 +9,7 @@ const QUESTION: &str = "plan llama-3.1-8b --on 4xh100 --tpot 20ms --isl 2000";
 
 fn rows(name: &str, more: &str) -> Vec<String> {
     let path = path(name);
-    shown(&format!("{QUESTION} --rows {path} {more}"));
+    shown(&format!("sweep {QUESTION} -o {path} {more}"));
     read(&path).lines().map(str::to_owned).collect()
 }
 
@@ -39,18 +39,6 @@ fn the_best_plan_is_a_row_and_no_row_that_meets_the_limits_is_cheaper() {
 }
 
 #[test]
-fn rows_of_shards_one_after_the_other_are_the_rows_of_the_whole() {
-    let whole = rows("rows-whole.csv", "");
-    let mut joined = vec![whole[0].clone()];
-    for i in 1..=3 {
-        let part = rows(&format!("rows-{i}.csv"), &format!("--shard {i}/3 -o {}", path("rows-part.json")));
-        assert_eq!(part[0], whole[0]);
-        joined.extend_from_slice(&part[1..]);
-    }
-    assert_eq!(joined, whole);
-}
-
-#[test]
 fn json_lines_have_the_cells_of_the_table() {
     let (table, lines) = (rows("rows-same.csv", "--feasible"), rows("rows-same.jsonl", "--feasible"));
     assert_eq!(lines.len() + 1, table.len());
@@ -60,6 +48,7 @@ fn json_lines_have_the_cells_of_the_table() {
         for (name, cell) in names.iter().zip(cells.split(',')) {
             let own = match &row[name] {
                 Value::String(word) => word.clone(),
+                Value::Null => String::new(),
                 Value::Number(n) => n.as_f64().expect("a number").to_string(),
                 other => other.to_string(),
             };
@@ -77,7 +66,7 @@ fn an_unknown_kind_of_table_is_refused_before_anything_is_done() {
     }
     for (name, says) in kinds {
         let path = path(name);
-        said(&[(&format!("{QUESTION} --rows {path}"), says)]);
+        said(&[(&format!("sweep {QUESTION} -o {path}"), says)]);
         assert!(!std::fs::exists(path).expect("known"));
     }
 }
@@ -86,7 +75,7 @@ fn an_unknown_kind_of_table_is_refused_before_anything_is_done() {
 #[test]
 fn parquet_has_its_magic_at_both_ends() {
     let path = path("rows.parquet");
-    shown(&format!("{QUESTION} --rows {path}"));
+    shown(&format!("sweep {QUESTION} -o {path}"));
     let bytes = std::fs::read(&path).expect("written");
     assert!(bytes.len() > 1000 && bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
 }
@@ -97,7 +86,7 @@ fn a_sweep_that_is_stopped_leaves_a_whole_file() {
     use std::process::{Command, Stdio};
     let path = temp("rows-stopped.csv", "");
     // Large enough that nobody waits for its end.
-    let long = "plan qwen3-32b --on 32xh200 --engine vllm,sglang,trtllm --chunks 2k,4k,8k,16k --rows";
+    let long = "sweep plan qwen3-32b --on 32xh200 --engine vllm,sglang,trtllm --chunks 2k,4k,8k,16k -o";
     let mut command = Command::new(env!("CARGO_BIN_EXE_rackmath"));
     command.args(long.split(' ')).arg(&path).stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().expect("started");
@@ -110,7 +99,8 @@ fn a_sweep_that_is_stopped_leaves_a_whole_file() {
     let output = child.wait_with_output().expect("ended");
     let err = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{err}");
-    let text = read(&path);
+    assert_eq!(read(&path), "", "a table under its name is whole");
+    let text = read(&format!("{path}.partial"));
     let cells = text.lines().next().expect("a header").split(',').count();
     assert!(text.ends_with('\n') && text.lines().all(|line| line.split(',').count() == cells));
     let said = text.lines().count() - 1;
@@ -139,7 +129,7 @@ fn a_process_that_is_killed_leaves_nothing_half_written() {
     // A long table, killed while it grows.
     let table = temp("killed.csv", "as it was\n");
     let mut child = started(&format!(
-        "plan qwen3-32b --on 32xh200 --engine vllm,sglang,trtllm --chunks 2k,4k,8k,16k --rows {table}"
+        "sweep plan qwen3-32b --on 32xh200 --engine vllm,sglang,trtllm --chunks 2k,4k,8k,16k -o {table}"
     ));
     let grows = beside(&table, child.id());
     while std::fs::metadata(&grows).map_or(0, |m| m.len()) < 100_000 {

@@ -123,7 +123,7 @@ fn impossible_values_are_refused_with_a_hint() {
 #[test]
 fn flags_that_a_command_does_not_use_are_refused() {
     said(&[
-        ("outlook qwen3-32b --shard 1/2 --rows x.csv", "'--shard'"),
+        ("outlook qwen3-32b --shard 1/2", "'--shard'"),
         ("frontier qwen3-32b --handover x", "'--handover'"),
         ("compare qwen3-32b --top 3", "'--top'"),
         ("hardware qwen3-32b --on h200", "'--on'"),
@@ -131,7 +131,7 @@ fn flags_that_a_command_does_not_use_are_refused() {
         ("estimate qwen3-32b --svg x.svg", "'--svg'"),
         ("whatif plan.json --tpot 20ms", "'--tpot'"),
         ("step --engine vllm", "'--engine'"),
-        ("plan --feasible", "--rows"),
+        ("plan --feasible", "rackmath sweep plan ... --feasible"),
         ("plan --out x", "--shard"),
         ("plan --keep 5min", "--trace"),
     ]);

@@ -96,10 +96,6 @@ fn the_page_computes_what_the_library_answers_byte_by_byte() {
             (question, requests::object(dice, &schema, &schema, 0))
         });
         let fields = request.as_object().expect("an object");
-        // A count beyond 32 bits is refused there where here it is read.
-        if request.to_string().contains("18446744073709551615") {
-            continue;
-        }
         if rackmath_server::cost::of(question, fields).seconds > 0.15 && !fields.is_empty() {
             continue;
         }

@@ -200,7 +200,7 @@ pub fn pipeline(a: &pipeline::Answer) -> Scene {
             // Idle is what the passes leave uncovered.
             scene.rect((left, y + 1.0, run.makespan_s * scale, row - 2.0), IDLE);
         }
-        for cell in run.cells.iter().filter(|c| c.device < stages) {
+        for cell in run.cells.iter().filter(|c| (c.device as u64) < stages) {
             let (x, y) = (left + cell.start_s * scale, top + row * cell.device as f64);
             let w = ((cell.end_s - cell.start_s) * scale - 0.8).max(0.4);
             let fill = match cell.kind.as_str() {

@@ -3,6 +3,7 @@
 use rackmath::plan::Request;
 use rackmath::plan::sweep::Sweep;
 use rackmath::setting::Setting;
+use rackmath::table::{Rows, run};
 use rackmath_report::rows::Format;
 use std::convert::Infallible;
 
@@ -13,24 +14,25 @@ fn sweep(feasible: bool) -> Sweep {
 }
 
 fn csv(sweep: &Sweep, threads: usize) -> String {
-    let mut text = Format::Csv.header();
-    let done = sweep.run(
+    let mut text = Format::Csv.header(sweep.columns());
+    let done = run(
+        sweep,
         threads,
-        |block| Format::Csv.lines(&block, sweep.words()),
+        |block| Format::Csv.lines(&block, sweep.columns(), sweep.words()),
         |lines, _| {
             text.push_str(&lines);
             Ok::<_, Infallible>(true)
         },
     );
-    assert_eq!(done, Ok(sweep.configurations()));
+    assert_eq!(done, Ok(sweep.looked_at()));
     text
 }
 
 #[cfg(feature = "parquet")]
 fn parquet(sweep: &Sweep) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut table = rackmath_report::parquet::ParquetRows::new(&mut bytes, sweep.words()).unwrap();
-    sweep.run(2, |block| block, |block, _| table.add(block).map(|()| true)).unwrap();
+    let mut table = rackmath_report::parquet::ParquetRows::new(&mut bytes, sweep.columns(), sweep.words()).unwrap();
+    run(sweep, 2, |block| block, |block, _| table.add(block).map(|()| true)).unwrap();
     table.finish().unwrap();
     bytes
 }
@@ -78,7 +80,8 @@ fn rows_do_not_depend_on_threads() {
 fn a_sweep_ends_when_it_is_told_to() {
     let sweep = sweep(false);
     let mut blocks = 0;
-    let done = sweep.run(
+    let done = run(
+        &sweep,
         3,
         |block| block.rows,
         |_, _| {
@@ -86,6 +89,6 @@ fn a_sweep_ends_when_it_is_told_to() {
             Ok::<_, Infallible>(blocks < 2)
         },
     );
-    assert!(done.unwrap() < sweep.configurations());
-    assert_eq!(sweep.run(2, |block| block.rows, |_, _| Err::<bool, _>("full")), Err("full"));
+    assert!(done.unwrap() < sweep.looked_at());
+    assert_eq!(run(&sweep, 2, |block| block.rows, |_, _| Err::<bool, _>("full")), Err("full"));
 }

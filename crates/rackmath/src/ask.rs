@@ -155,11 +155,12 @@ questions! {
     /// What a server delivers: speed, waiting, throughput, cost, what binds, and what would help
     /// rackmath estimate llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm
     /// rackmath estimate deepseek-v3 --on gb200-nvl72 --flags "--tp_size 32 --ep_size 32 --enable_attention_dp" --engine trtllm
-    /// rackmath estimate gpt-oss-120b --on 8xh200 --tp 2 --sweep --svg curve.svg --csv curve.csv
     /// rackmath estimate qwen3-32b --on h100 --solve concurrency --tpot 30ms --ttft 1s
     /// rackmath estimate qwen3-32b --on h100,2xh100,8xh200 --solve machine --tpot 20ms --concurrency 32
     Estimate "estimate" estimate, long;
-    /// An estimate along a range of concurrencies or rates
+    /// The curve of an estimate over concurrency: what a user gets against what a chip yields
+    /// rackmath estimate-sweep gpt-oss-120b --on 8xh200 --tp 2 --svg curve.svg --csv curve.csv
+    /// rackmath estimate-sweep qwen3-32b --on h100 --to 256 --points 9
     EstimateSweep "estimate-sweep" estimate::sweep, long;
     /// What one replica carries, for autoscalers: cache, work, thresholds, and values as files
     /// rackmath capacity qwen3-32b --on h200 --isl 2k --osl 300 --ttft 1s --tpot 40ms --startup 90s

@@ -353,7 +353,7 @@ fn signed(gain: f64) -> String {
     format!("{}{:.0}%", if gain < 0.0 { "" } else { "+" }, gain * 100.0)
 }
 
-/// `rackmath estimate --sweep`
+/// `rackmath estimate-sweep`
 pub(super) fn sweep(out: &mut Page, a: &sweep::Answer) {
     if let Some(p) = &a.problem {
         problem(out, p);

@@ -227,7 +227,7 @@ pub(super) fn pipeline(out: &mut Page, a: &pipeline::Answer) {
     let size = format!("{} stages, {} micro-batches", a.request.stages, a.request.micro_batches);
     if let [one] = a.runs.as_slice() {
         out.head(format!("{}: {size}", one.schedule));
-        return single(out, one, a.request.stages);
+        return single(out, one, a.request.stages as usize);
     }
     out.head(size);
     let least = a.runs.iter().filter(|r| r.schedule != "inference");

@@ -475,7 +475,8 @@ impl Field {
 
     /// A value a program gave: a text as it is typed; a number as well unless it is `raw`, in the field's own unit.
     fn argument(&self, value: &Value, raw: bool) -> Result<Value, String> {
-        let negated = self.flag.starts_with("no-") && !raw;
+        // A flag of what holds anyway says that it does not.
+        let negated = self.default == Value::Bool(true) && !raw;
         match value {
             Value::Bool(yes) if self.unit == Unit::Switch => Ok(Value::Bool(*yes != negated)),
             Value::Bool(true) if self.unit == Unit::Group => Ok(Value::Object(Map::new())),

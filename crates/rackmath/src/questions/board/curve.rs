@@ -37,7 +37,7 @@ pub struct Request {
     pub to: Option<f64>,
     /// How many points.
     #[schemars(extend("x-most" = [2000, "points of a curve"]))]
-    pub points: usize,
+    pub points: u64,
     /// Sequences, where they are not swept.
     #[schemars(extend("x-flag" = "batch -b max-num-seqs batch-size", "x-none" = "where compute meets memory"))]
     pub batch: Option<f64>,
@@ -191,7 +191,7 @@ fn grid(request: &Request, r: &Resolved, at: Fixed) -> Result<Vec<f64>, Error> {
         Over::Context => (256.0, (star * 8.0).clamp(65_536.0, 4e6)),
         _ => (1.0, (kink * 8.0).clamp(256.0, 1e5)),
     };
-    spaced(request.from.unwrap_or(from), request.to.unwrap_or(to), request.points, 1e12)
+    spaced(request.from.unwrap_or(from), request.to.unwrap_or(to), request.points as usize, 1e12)
 }
 
 /// Powers of two between the ends, and the ends.

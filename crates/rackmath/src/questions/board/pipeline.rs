@@ -28,15 +28,15 @@ pub struct Request {
     /// Pipeline stages (devices).
     #[schemars(extend("x-flag" = "stages pp pipeline-parallel-size", "x-most" = [64, "rows of the grid"]))]
     #[educe(Default = 4)]
-    pub stages: usize,
+    pub stages: u64,
     /// Micro-batches.
     #[schemars(extend("x-flag" = "micro-batches -m", "x-most" = [256, "columns of the grid"]))]
     #[educe(Default = 4)]
-    pub micro_batches: usize,
+    pub micro_batches: u64,
     /// Chunks of the model per device, for `interleaved`.
     #[schemars(extend("x-flag" = "virtual-stages vpp", "x-most" = [8, "chunks of a stage"]))]
     #[educe(Default = 1)]
-    pub virtual_stages: usize,
+    pub virtual_stages: u64,
     /// Forward time of one device and micro-batch.
     #[educe(Default = 1.0)]
     pub forward_s: f64,
@@ -164,9 +164,10 @@ fn sane(r: &Request) -> Result<(), Error> {
     let (given, expected) = (format!("{} x {}", r.stages, r.micro_batches), "1 to 1,024 stages, and at most");
     let large = !sizes || r.stages * r.micro_batches > most;
     refuse_if(large, "stages x micro_batches", given, format!("{expected} {most} passes"))?;
+    refuse_if(r.virtual_stages > 4096, "virtual_stages", r.virtual_stages, "at most 4,096 chunks of a stage")?;
     let (factors, n) = (&r.stage_factors, r.stage_factors.len());
     let expected = format!("one for each of {} stages", r.stages);
-    refuse_if(n != 0 && n != r.stages, "stage_factors", format!("{n} factors"), expected)?;
+    refuse_if(n != 0 && n as u64 != r.stages, "stage_factors", format!("{n} factors"), expected)?;
     let wild = factors.iter().any(|f| !(f.is_finite() && *f > 0.0 && *f <= 1e6));
     refuse_if(wild, "stage_factors", "a factor out of range", "positive numbers")?;
     refuse_if(Fraction::checked(r.hidden).is_none(), "hidden", r.hidden, "0 to 1")?;
@@ -174,15 +175,15 @@ fn sane(r: &Request) -> Result<(), Error> {
 }
 
 fn plan(r: &Request, schedule: Schedule) -> Plan {
-    let chunks = schedule.fixed_chunks().unwrap_or(r.virtual_stages.max(2));
-    let shape = Shape { devices: r.stages, micro_batches: r.micro_batches, chunks };
+    let chunks = schedule.fixed_chunks().unwrap_or(r.virtual_stages.max(2) as usize);
+    let shape = Shape { devices: r.stages as usize, micro_batches: r.micro_batches as usize, chunks };
     let whole = Stage { passes: passes(r), activation: Bytes::b(r.activation_bytes) };
     let (hop, hidden) = (Seconds::s(r.hop_s), Fraction::new(r.hidden));
     let mut plan = Plan { hop, hidden, ..Plan::even(schedule, shape, whole) };
     let n = plan.stages.len();
     for (i, stage) in plan.stages.iter_mut().enumerate().filter(|_| !r.stage_factors.is_empty()) {
         // A global stage takes the factor of its part of the model, as even shares of the row of stages.
-        let (factor, p) = (r.stage_factors[i * r.stages / n], stage.passes);
+        let (factor, p) = (r.stage_factors[i * r.stage_factors.len() / n], stage.passes);
         let [forward, input_grad, weight_grad] = [p.forward, p.input_grad, p.weight_grad].map(|time| time * factor);
         stage.passes = Passes { forward, input_grad, weight_grad };
     }
@@ -231,7 +232,7 @@ fn cell(c: &Cell) -> CellCard {
 
 /// Enough slots to see the steady state: every micro-batch passes three times.
 fn inference(r: &Request) -> RunCard {
-    let (p, m) = (r.stages, r.micro_batches);
+    let (p, m) = (r.stages as usize, r.micro_batches as usize);
     let slots = 3 * p.max(m);
     let cells: Vec<CellCard> = inference_grid(p, m, slots)
         .into_iter()

@@ -27,7 +27,7 @@ pub struct Request {
     /// Problems, 1 to 50.
     #[schemars(extend("x-flag" = "number -n"))]
     #[educe(Default = 6)]
-    pub count: usize,
+    pub count: u64,
     /// Answers to check, in order, in the unit each problem asks for; none for one not answered.
     #[schemars(extend("x-flag" = "answers", "x-hyphen" = true))]
     pub given: Vec<Option<f64>>,
@@ -121,7 +121,7 @@ pub struct Problem {
 pub fn answer(_: &Catalog, request: &Request) -> Result<Answer, Error> {
     refuse_if(!(1..=50).contains(&request.count), "count", request.count, "1 to 50 problems")?;
     let (given, most) = (format!("{} answers", request.given.len()), format!("at most {}", request.count));
-    refuse_if(request.given.len() > request.count, "given", given, most)?;
+    refuse_if(request.given.len() as u64 > request.count, "given", given, most)?;
     let claim = request.claim.as_ref().map(|claim| claim.trim().to_uppercase());
     let of = |topic: Topic, its: &str| {
         request.topic.is_none_or(|t| t == topic) && claim.as_deref().is_none_or(|claim| claim == its)
@@ -131,7 +131,7 @@ pub fn answer(_: &Catalog, request: &Request) -> Result<Answer, Error> {
         let expected = format!("a claim with problems: {}{}", made.join(", "), near(claim, made.iter().copied()));
         refuse_if(!made.contains(&claim.as_str()), "claim", format!("\"{claim}\""), expected)?;
     }
-    let mut list = problems::make(request.seed, request.count, of);
+    let mut list = problems::make(request.seed, request.count as usize, of);
     for (problem, given) in list.iter_mut().zip(&request.given) {
         problem.given = *given;
         problem.right = given.map(|g| is_right(problem.answer, g));

@@ -22,12 +22,18 @@ pub struct Request {
     pub values: Option<f64>,
     /// Deepest network to measure.
     #[schemars(extend("x-most" = [32, "blocks of a trained network"]))]
-    pub depth: usize,
+    pub depth: u64,
     /// Training steps to run.
     #[schemars(extend("x-most" = [100, "training steps"]))]
-    pub steps: usize,
+    pub steps: u64,
     /// Seed of weights and batches.
     pub seed: u64,
+}
+
+impl Request {
+    fn blocks(&self) -> usize {
+        self.depth as usize
+    }
 }
 
 impl Default for Request {
@@ -140,14 +146,15 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     refuse_if(!(2..=128).contains(&r.depth), "depth", r.depth, "2 to 128 blocks")?;
     refuse_if(!(2..=2000).contains(&r.steps), "steps", r.steps, "2 to 2,000")?;
     let model = formulas(catalog, r)?;
-    let depths: Vec<usize> = [2, 4, 8, 16, 32, 64].into_iter().filter(|d| *d < r.depth).chain([r.depth]).collect();
+    let depths: Vec<usize> =
+        [2, 4, 8, 16, 32, 64].into_iter().filter(|d| *d < r.blocks()).chain([r.blocks()]).collect();
     let ways: Vec<Way> = Keep::ALL.into_iter().map(|keep| way(r, keep, &depths, &cancel)).collect::<Result<_, _>>()?;
     let drift: Vec<DriftCard> = DRIFT_DEPTHS.into_iter().map(|d| drift(d, r.seed)).collect();
     let mixed = |m: Mixer| AvalancheCard { mixer: m.to_string(), share: m.spread(ROUNDS, r.seed) };
     let avalanche: Vec<AvalancheCard> = Mixer::ALL.into_iter().map(mixed).collect();
     let square = |_: usize, x: u32| x.wrapping_mul(x);
     let there = feistel::forward(7, 5, 16, square);
-    let c = Config::small(r.depth);
+    let c = Config::small(r.blocks());
     let [memory_figure, drift_figure, avalanche_figure] = figures(&ways, &drift, &avalanche);
     Ok(Answer {
         request: r.clone(),
@@ -180,7 +187,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
 
 /// One step of the network measured, for a face that has a clock.
 pub fn measured_step(r: &Request, way: usize) -> f32 {
-    one(r, Keep::ALL[way.min(Keep::ALL.len() - 1)], Stored::F32, r.depth).loss
+    one(r, Keep::ALL[way.min(Keep::ALL.len() - 1)], Stored::F32, r.blocks()).loss
 }
 
 fn one(r: &Request, keep: Keep, stored: Stored, depth: usize) -> Step {
@@ -197,20 +204,20 @@ fn way(r: &Request, keep: Keep, depths: &[usize], cancel: &Cancel) -> Result<Way
     let slope = if to.0 > from.0 { (to.1 as f64 - from.1 as f64) / (to.0 - from.0) as f64 } else { 0.0 };
     let block = |keep| (one(r, keep, Stored::F32, 3).flop - one(r, keep, Stored::F32, 2).flop) as f64;
     let c = Config { batch: 8, ..Config::small(2) };
-    let losses = train(&c, keep, Stored::F32, r.steps, r.seed, cancel)?;
+    let losses = train(&c, keep, Stored::F32, r.steps as usize, r.seed, cancel)?;
     Ok(Way {
         way: keep.to_string(),
         peak_bytes: peaks,
         slope_bytes_per_block: slope,
         flop_over_ordinary: block(keep) / block(Keep::Everything),
         formula: if keep == Keep::Everything { 1.0 } else { 4.0 / 3.0 },
-        losses: (losses[0], losses[r.steps - 1]),
+        losses: (losses[0], losses[r.steps as usize - 1]),
     })
 }
 
 fn gradient(r: &Request, stored: Stored) -> GradientCard {
-    let ordinary = one(r, Keep::Everything, stored, r.depth).gradient;
-    let reversible = one(r, Keep::Nothing, stored, r.depth).gradient;
+    let ordinary = one(r, Keep::Everything, stored, r.blocks()).gradient;
+    let reversible = one(r, Keep::Nothing, stored, r.blocks()).gradient;
     let (distance, exact) = (reversible.distance(&ordinary), reversible == ordinary);
     GradientCard { stored: stored.to_string(), distance, exact }
 }

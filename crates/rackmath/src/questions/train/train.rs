@@ -152,7 +152,7 @@ pub struct Request {
     /// Layouts to list.
     #[schemars(extend("x-most" = [100, "layouts kept"]))]
     #[educe(Default = 8)]
-    pub keep: usize,
+    pub keep: u64,
 }
 
 /// What a run amounts to.
@@ -455,7 +455,7 @@ fn searched(tried: &Tried<'_>, chips: u64) -> Result<(Found, SearchCard), Error>
     let Tried { machine, job, asked, request: r, cancel, .. } = tried;
     refuse_if(chips > MOST_CHIPS, "chips", chips, format!("at most {MOST_CHIPS} for a search"))?;
     let space = asked.fixed.space(machine, job, chips, r.wide);
-    let found = Searcher::new(machine, job, &space, cancel)?.search(r.keep.clamp(1, 1000), cancel)?;
+    let found = Searcher::new(machine, job, &space, cancel)?.search(r.keep.clamp(1, 1000) as usize, cancel)?;
     let tokens = (job.global_batch * job.sequence) as f64;
     let card = |c: &Candidate| LayoutCard {
         layout: c.cut.to_string(),

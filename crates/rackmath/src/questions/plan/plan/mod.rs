@@ -32,7 +32,7 @@ pub use kept::{Holds, Kept};
 pub use layouts::Steps;
 pub use offload::OffloadCard;
 pub(crate) use prepare::in_order;
-pub use search::{MOST_SHARDS, Partial, merge, shard};
+pub use search::{Partial, merge, shard};
 pub use spare::SpareCard;
 pub use sure::Sure;
 pub use trial::{Measured, Needed, Simulated, Trial};
@@ -161,7 +161,7 @@ pub struct Request {
     /// Deployments to show.
     #[schemars(extend("x-most" = [100, "plans kept"]))]
     #[educe(Default = 5)]
-    pub top: usize,
+    pub top: u64,
     /// Lengths that vary and traffic that swells.
     pub draws: Draws,
     /// Commands, files and load tests for the best plan, where asked for.
@@ -395,7 +395,7 @@ impl Ask {
             traffic,
             limits: limits(r)?.with(Bound::Chips, Some(all as f64)),
             objective,
-            keep: r.top.clamp(1, 100),
+            keep: r.top.clamp(1, 100) as usize,
             frontier: Some(if machines.len() > 1 && machines.iter().all(|m| m.price_source != PriceSource::Unknown) {
                 Yield::PerDollar
             } else {

@@ -190,9 +190,6 @@ pub struct Partial {
     pub moved: Vec<Option<u64>>,
 }
 
-/// Most shards of a plan.
-pub const MOST_SHARDS: u64 = 1_000_000;
-
 /// Looks at shard `shard` of `of`, counted from 1.
 pub fn shard(
     catalog: &Catalog,
@@ -241,9 +238,7 @@ pub fn merge(catalog: &Catalog, parts: &[Partial], effort: impl Into<Effort>) ->
 }
 
 pub(super) fn checked(shard: u64, of: u64) -> Result<(), Error> {
-    let good = (1..=of).contains(&shard) && of <= MOST_SHARDS;
-    let given = || format!("{shard}/{of}");
-    if good { Ok(()) } else { Err(Error::value("shard", given(), "i/n with i from 1 to n, such as 1/4")) }
+    crate::table::part(0, (shard, of)).map(drop)
 }
 
 fn words(space: &Space) -> String {
@@ -269,14 +264,10 @@ fn complete(parts: &[Partial]) -> Result<&Request, Error> {
     if let Some([twice, ..]) = seen.windows(2).find(|w| w[0] == w[1]) {
         return wrong(&format!("shard {twice} of {} more than once", first.of), "every shard once".into());
     }
-    let missing: Vec<String> =
-        (1..=first.of).filter(|k| seen.binary_search(k).is_err()).map(|k| k.to_string()).collect();
-    if missing.is_empty() {
-        return Ok(&first.request);
+    match crate::table::missing(&seen, first.of) {
+        None => Ok(&first.request),
+        Some(which) => wrong(&format!("{} of {}", seen.len(), first.of), format!("also shard {which}")),
     }
-    let more = if missing.len() > 8 { format!(" and {} more", missing.len() - 8) } else { String::new() };
-    let shown = missing[..missing.len().min(8)].join(", ");
-    wrong(&format!("{} of {}", seen.len(), first.of), format!("also shard {shown}{more}"))
 }
 
 /// The numbers of a shard with their figures worked out again.

@@ -1,31 +1,18 @@
 //! Every configuration of a space as a row of a flat table, block by block, in the order of their numbers.
 //!
-//! Blocks are worked out on many threads and handed over one after the other, so that the rows do not depend on how many
-//! there are; a shard's rows are those of its part, and the rows of all shards one after the other are those of the whole.
+//! A shard's rows are those of its part, and the rows of all shards one after the other are those of the whole.
 
-use self::Kind::{Amount, Count, Flag, Word};
 use super::{Entry, Request, Worked};
 use crate::desk::prelude::*;
+use crate::table::Kind::{self, Amount, Count, Flag, Word};
+use crate::table::{Block, Column, Rows};
 use rackmath_theory::pass::Limit;
 use rackmath_theory::plan::Estimate;
+use rackmath_theory::stats::Fnv;
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Configurations looked at together.
 const BLOCK: u64 = 32_768;
-
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A whole number.
-    Count,
-    /// An amount.
-    Amount,
-    /// One of [`Sweep::words`].
-    Word,
-    /// Yes or no.
-    Flag,
-}
 
 /// Names and kinds of the columns. Counts of the pool of prompts are 0 where prompts and answers share their chips.
 #[rustfmt::skip] // a table
@@ -41,38 +28,16 @@ pub const COLUMNS: [(&str, Kind); 36] = [
     ("binding", Word), ("meets_limits", Flag), ("offload", Flag),
 ];
 
-/// One column of a block.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Column {
-    /// Whole numbers.
-    Counts(Vec<i64>),
-    /// Amounts.
-    Amounts(Vec<f64>),
-    /// Numbers of words.
-    Words(Vec<u32>),
-    /// Yes or no.
-    Flags(Vec<bool>),
-}
-
-/// Rows of neighbouring configurations, column by column.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Block {
-    /// The configurations that were looked at.
-    pub range: Range<u64>,
-    /// Rows: the configurations that exist.
-    pub rows: usize,
-    /// One for each of [`COLUMNS`].
-    pub columns: Vec<Column>,
-}
-
 /// A space ready to be written down.
 pub struct Sweep {
     worked: Worked,
     range: Range<u64>,
+    columns: Vec<(String, Kind)>,
     words: Vec<String>,
     /// Words of each row: system, engine, weights, cache.
     named: Vec<[u32; 4]>,
     feasible: bool,
+    fingerprint: String,
 }
 
 impl Sweep {
@@ -107,88 +72,14 @@ impl Sweep {
             words.map(&mut number)
         });
         let named = named.collect();
-        Ok(Self { worked, range, words, named, feasible })
-    }
-
-    /// Configurations of this shard, whether or not they exist.
-    pub fn configurations(&self) -> u64 {
-        self.range.end - self.range.start
-    }
-
-    /// What the numbers of words stand for.
-    pub fn words(&self) -> &[String] {
-        &self.words
-    }
-
-    /// Hands every block, turned into something on some thread, to `take`, in order, until it says no or fails, or nobody wants
-    /// them any more. How many configurations were handed over.
-    pub fn run<T: Send, E>(
-        &self,
-        threads: usize,
-        turn: impl Fn(Block) -> T + Sync,
-        mut take: impl FnMut(T, &Range<u64>) -> Result<bool, E>,
-    ) -> Result<u64, E> {
-        let blocks = self.configurations().div_ceil(BLOCK);
-        let n = (threads.max(1) as u64).min(blocks.max(1));
-        let turn = &turn;
-        std::thread::scope(|scope| {
-            let lines: Vec<Receiver<(T, Range<u64>)>> = (0..n)
-                .map(|k| {
-                    let (send, receive) = sync_channel(1);
-                    scope.spawn(move || self.work((k..blocks).step_by(n as usize), turn, &send));
-                    receive
-                })
-                .collect();
-            let mut done = 0;
-            for at in 0..blocks {
-                // A thread ends early only when nobody listens or wants more.
-                let Ok((one, range)) = lines[(at % n) as usize].recv() else { break };
-                let more = take(one, &range)?;
-                done = range.end - self.range.start;
-                if !more {
-                    break;
-                }
-            }
-            Ok(done)
-        })
-    }
-
-    fn work<T>(
-        &self,
-        blocks: impl Iterator<Item = u64>,
-        turn: impl Fn(Block) -> T,
-        send: &SyncSender<(T, Range<u64>)>,
-    ) {
-        for at in blocks {
-            if self.worked.effort.check().is_err() {
-                return;
-            }
-            let first = self.range.start + at * BLOCK;
-            let range = first..(first + BLOCK).min(self.range.end);
-            if send.send((turn(self.block(range.clone())), range)).is_err() {
-                return;
-            }
-        }
-    }
-
-    /// The rows of a range of configurations.
-    fn block(&self, range: Range<u64>) -> Block {
-        let empty = |(_, kind): &(&str, Kind)| match kind {
-            Count => Column::Counts(Vec::new()),
-            Amount => Column::Amounts(Vec::new()),
-            Word => Column::Words(Vec::new()),
-            Flag => Column::Flags(Vec::new()),
-        };
-        let mut block = Block { range: range.clone(), rows: 0, columns: COLUMNS.iter().map(empty).collect() };
-        let (space, q) = (&self.worked.space, &self.worked.question);
-        for index in range {
-            let Some(e) = space.estimate(index, q.output, q.traffic) else { continue };
-            let meets = q.limits.broken(&e) == 0;
-            if meets || !self.feasible {
-                self.push(&mut block, index, &e, meets);
-            }
-        }
-        block
+        let columns = COLUMNS.map(|(name, kind)| (name.to_owned(), kind)).to_vec();
+        // The space is what the catalogue says; which of it is asked for, and which rows meet the limits, is the request.
+        let mut hash = Fnv(worked.space.fingerprint());
+        hash.bytes(serde_json::to_string(request).map_err(|e| Error::said(e.to_string()))?.as_bytes());
+        hash.bytes(env!("CARGO_PKG_VERSION").as_bytes());
+        hash.count(usize::from(feasible));
+        let fingerprint = format!("{:016x}", hash.0);
+        Ok(Self { worked, range, columns, words, named, feasible, fingerprint })
     }
 
     fn push(&self, block: &mut Block, index: u64, e: &Estimate, meets: bool) {
@@ -226,16 +117,61 @@ impl Sweep {
         ];
         let binding = 1 + e.binding as u32;
         let (mut counts, mut amounts) = (counts, amounts.into_iter());
-        let mut flags = [meets, choice.offload().is_some()].into_iter();
+        let mut flags = [meets, choice.offload().is_some()].map(Some).into_iter();
         let mut words = [system, engine, weights, kv, other, binding].into_iter();
         for column in &mut block.columns {
             match column {
                 Column::Counts(all) => all.extend(counts.next()),
                 Column::Amounts(all) => all.extend(amounts.next()),
                 Column::Words(all) => all.extend(words.next()),
+                Column::Texts(_) => {}
                 Column::Flags(all) => all.extend(flags.next()),
             }
         }
         block.rows += 1;
+    }
+}
+
+impl Rows for Sweep {
+    fn columns(&self) -> &[(String, Kind)] {
+        &self.columns
+    }
+
+    fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    fn stride(&self) -> u64 {
+        BLOCK
+    }
+
+    fn effort(&self) -> &Effort {
+        &self.worked.effort
+    }
+
+    fn whole(&self) -> u64 {
+        self.worked.space.len()
+    }
+
+    fn fingerprint(&self) -> String {
+        self.fingerprint.clone()
+    }
+
+    /// The rows of a range of configurations.
+    fn block(&self, range: Range<u64>) -> Option<Block> {
+        let mut block = Block::empty(range.clone(), COLUMNS.iter().map(|(_, kind)| *kind));
+        let (space, q) = (&self.worked.space, &self.worked.question);
+        for index in range {
+            let Some(e) = space.estimate(index, q.output, q.traffic) else { continue };
+            let meets = q.limits.broken(&e) == 0;
+            if meets || !self.feasible {
+                self.push(&mut block, index, &e, meets);
+            }
+        }
+        Some(block)
     }
 }

@@ -20,7 +20,7 @@ pub struct Request {
     pub to: f64,
     /// Points, spaced by equal factors.
     #[schemars(extend("x-most" = [200, "estimates of a sweep"]))]
-    pub points: usize,
+    pub points: u64,
 }
 
 impl Default for Request {
@@ -84,7 +84,7 @@ pub struct Row {
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let Effort { cancel, .. } = effort.into();
     refuse_if(!(2..=10_000).contains(&request.points), "points", request.points, "2 to 10,000")?;
-    let grid = spaced(request.from, request.to, request.points, 1e7)?;
+    let grid = spaced(request.from, request.to, request.points as usize, 1e7)?;
     let mut grid: Vec<f64> = grid.into_iter().map(f64::round).collect();
     grid.dedup();
     let expected = "none along a curve, which shows every concurrency";
