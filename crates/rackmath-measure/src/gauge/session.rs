@@ -100,8 +100,13 @@ impl Counters {
 }
 
 fn no_answer(client: &Client, fault: &Fault) -> SpecError {
-    SpecError::said(format!("{}: {fault}", client.target))
-        .hint("expected an OpenAI-compatible server there: /v1/models, /v1/completions")
+    let hint = match fault {
+        Fault::Tls(_) => {
+            "expected TLS with a certificate for that host from an authority that is trusted: --ca FILE names another, http:// goes without"
+        }
+        _ => "expected an OpenAI-compatible server there: /v1/models, /v1/completions",
+    };
+    SpecError::said(format!("{}: {fault}", client.target)).hint(hint)
 }
 
 impl Server {
