@@ -19,6 +19,7 @@ mod plan;
 mod probe;
 mod rows;
 mod simulate;
+mod socket;
 mod still;
 mod templates;
 mod tools;
