@@ -11,6 +11,7 @@ use rackmath_spec::engine::Engine;
 use rackmath_spec::measurement::{Measurement, Way};
 use rackmath_spec::{Catalog, Residual, SpecError};
 use rackmath_units::float;
+use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -31,7 +32,7 @@ const ONE_BY_ONE: usize = 10;
 const FEWEST: usize = 3;
 
 /// Of one engine, on one maker's chips.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Fit {
     pub engine: String,
     /// Where the catalogue has constants of this maker's chips apart.
@@ -43,8 +44,11 @@ pub struct Fit {
     pub models: BTreeSet<String>,
     pub loads: String,
     /// Distances with the catalogue's constants, with those fitted on all rows, and of rows left out.
+    #[serde(serialize_with = "Distances::serialize")]
     pub before: Residual,
+    #[serde(serialize_with = "Distances::serialize")]
     pub within: Residual,
+    #[serde(serialize_with = "Distances::serialize")]
     pub left_out: Residual,
     /// Rows left out at a time.
     pub at_a_time: usize,
@@ -56,18 +60,30 @@ pub struct Fit {
     pub untold: Vec<String>,
     /// What they tell only together.
     pub alike: Vec<(String, String)>,
+    #[serde(skip)]
     plain: bool,
+    #[serde(skip)]
     processor: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Constant {
     pub name: String,
     pub before: f64,
     pub after: f64,
     /// At the end of what it may be.
     pub at_bound: bool,
+    #[serde(skip)]
     of_plain: bool,
+}
+
+/// A residual as it is written.
+#[derive(Serialize)]
+#[serde(remote = "Residual")]
+struct Distances {
+    rows: u64,
+    median: f64,
+    p90: f64,
 }
 
 /// The name of a constant in an engine's file, and from seconds to its unit.
@@ -313,57 +329,6 @@ pub fn file(fits: &[Fit]) -> String {
                 let _ = writeln!(text, "{} = {}", c.name, digits(c.after));
             }
         }
-    }
-    text
-}
-
-/// What was found, as a person reads it.
-pub fn page(fits: &[Fit]) -> String {
-    let percent = |ln: f64| format!("{:.0} %", 100.0 * (float::exp(ln) - 1.0));
-    let mut text = String::new();
-    for fit in fits {
-        let vendor = fit.vendor.as_ref().map_or(String::new(), |v| format!(" on {v}"));
-        let _ = writeln!(text, "{}{vendor}: {} rows ({})", fit.engine, fit.rows, fit.loads);
-        let left = if fit.at_a_time == 1 { "one".to_owned() } else { format!("{} at a time", fit.at_a_time) };
-        for (what, r) in [
-            ("catalogue's constants", fit.before),
-            ("fitted on all rows", fit.within),
-            (&format!("rows left out ({left})"), fit.left_out),
-        ] {
-            let _ = writeln!(
-                text,
-                "  {what:<32} off by {:>5} in the middle, {:>5} at the 90th",
-                percent(r.median),
-                percent(r.p90)
-            );
-        }
-        if !fit.better {
-            let _ = writeln!(text, "  these rows do not call for other constants: the catalogue's stay");
-        }
-        for c in fit.constants.iter().filter(|_| fit.better) {
-            let end = if c.at_bound { "  at the end of what it may be: something else is off" } else { "" };
-            let _ = writeln!(text, "  {:<24} {:>10} -> {:>10}{end}", c.name, digits(c.before), digits(c.after));
-        }
-        if !fit.untold.is_empty() {
-            let _ = writeln!(text, "  these rows cannot tell, so they stay: {}", fit.untold.join(", "));
-        }
-        for (a, b) in &fit.alike {
-            let _ = writeln!(text, "  told only together: {a} and {b}");
-        }
-        let one_chip = "links between chips (floors, skew): these rows are of single chips";
-        if fit.untold.iter().any(|n| n == "skew_us") {
-            let _ = writeln!(text, "  not told either: {one_chip}");
-        }
-        if fit.unread.0 > 0 {
-            let why = fit.unread.1.as_deref().unwrap_or("");
-            let _ = writeln!(text, "  {} rows could not be predicted: {why}", fit.unread.0);
-        }
-        let _ = writeln!(
-            text,
-            "  beyond {} on {} and these loads the constants are carried over, which answers then say",
-            fit.models.iter().cloned().collect::<Vec<_>>().join(", "),
-            fit.chips.iter().cloned().collect::<Vec<_>>().join(", ")
-        );
     }
     text
 }

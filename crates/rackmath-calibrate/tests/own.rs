@@ -52,7 +52,7 @@ fn a_server_the_catalogue_predicts_badly_is_predicted_twice_as_well() {
     let catalog = rackmath_catalog::embedded();
     let rows = rows(&catalog, "atom", ["atom", "gpt-oss-120b", "8xmi355x"]);
     let (before, after, fits) = halves(&catalog, &rows);
-    assert!(before > 0.3 && after <= before / 2.0, "{before} {after}\n{}", own::page(&fits));
+    assert!(before > 0.3 && after <= before / 2.0, "{before} {after}\n{fits:?}");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_server_it_predicts_well_is_not_predicted_worse() {
     let catalog = rackmath_catalog::embedded();
     let rows = rows(&catalog, "argonne", ["vllm", "qwen2-7b", "gh200"]);
     let (before, after, fits) = halves(&catalog, &rows);
-    assert!(before < 0.12 && after <= before + 1e-9, "{before} {after}\n{}", own::page(&fits));
+    assert!(before < 0.12 && after <= before + 1e-9, "{before} {after}\n{fits:?}");
 }
 
 #[test]
@@ -71,7 +71,6 @@ fn what_single_chips_cannot_tell_is_named_and_stays() {
     let [fit] = &fits[..] else { panic!("{fits:?}") };
     assert!(fit.untold.iter().any(|name| name == "skew_us"), "{:?}", fit.untold);
     assert!(fit.constants.iter().all(|c| c.name != "skew_us"));
-    assert!(own::page(&fits).contains("these rows cannot tell"));
 }
 
 #[test]

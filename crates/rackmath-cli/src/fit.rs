@@ -4,12 +4,18 @@ use crate::inputs;
 use crate::menu::path;
 use crate::output::{Output, print, save};
 use clap::{Arg, ArgMatches, value_parser};
+use rackmath::remark::{Remark, says};
 use rackmath::validate::measurements;
 use rackmath::{Catalog, Error};
-use rackmath_calibrate::own;
-use rackmath_spec::Kind;
+use rackmath_calibrate::own::{self, Fit};
+use rackmath_report::words::words;
 use rackmath_spec::constants::Constants;
 use rackmath_spec::measurement::Measurement;
+use rackmath_spec::{Kind, Residual};
+use rackmath_units::{float, significant};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 pub fn arguments() -> [Arg; 2] {
@@ -47,9 +53,72 @@ pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<(), 
         Constants::read("the constants", &file)
             .and_then(|c| c.lay_over("the constants", &mut laid, inputs::today()))?;
         save(path, file.as_bytes())?;
-        return if output.json || path == Path::new("-") { Ok(()) } else { print(&own::page(&fits)) };
+        if path == Path::new("-") {
+            return Ok(());
+        }
     }
-    print(&(own::page(&fits) + "\n" + &file))
+    if output.json {
+        return print(&rackmath::ask::json(&Answer { fits: &fits, file: &file })?);
+    }
+    let shown = given.get_one::<PathBuf>("save").is_none().then(|| format!("\n{file}")).unwrap_or_default();
+    print(&(page(&fits) + &shown))
+}
+
+/// What was found, and the file that `--with` takes.
+#[derive(Serialize)]
+struct Answer<'a> {
+    fits: &'a [Fit],
+    file: &'a str,
+}
+
+/// What was found, as a person reads it.
+fn page(fits: &[Fit]) -> String {
+    // Distances are logarithms of predicted over measured.
+    let off = |what: Remark, r: Residual| {
+        let share = |ln: f64| float::exp(ln) - 1.0;
+        let off = words(&says("fit_off").with("median", share(r.median)).with("p90", share(r.p90)));
+        format!("  {:<32} {off}\n", words(&what))
+    };
+    let list = |all: &BTreeSet<String>| all.iter().cloned().collect::<Vec<_>>();
+    let mut text = String::new();
+    for fit in fits {
+        let said = says("fit_of").with("engine", &fit.engine).with("vendor", fit.vendor.clone());
+        let _ = writeln!(text, "{}", words(&said.with("rows", fit.rows).with("loads", &fit.loads)));
+        let at_a_time = (fit.at_a_time > 1).then_some(fit.at_a_time);
+        text.push_str(&off(says("fit_before"), fit.before));
+        text.push_str(&off(says("fit_within"), fit.within));
+        let left_out = says(if fit.at_a_time > 1 { "fit_left_out_some" } else { "fit_left_out_one" });
+        text.push_str(&off(left_out.with("n", at_a_time), fit.left_out));
+        for c in fit.constants.iter().filter(|_| fit.better) {
+            let end = if c.at_bound { format!("  {}", words(&says("fit_at_bound"))) } else { String::new() };
+            let _ = writeln!(
+                text,
+                "  {:<24} {:>10} -> {:>10}{end}",
+                c.name,
+                significant(c.before, 3),
+                significant(c.after, 3)
+            );
+        }
+        let mut rest = Vec::new();
+        if !fit.better {
+            rest.push(says("fit_stays"));
+        }
+        if !fit.untold.is_empty() {
+            rest.push(says("fit_untold").with("names", fit.untold.clone()));
+        }
+        rest.extend(fit.alike.iter().map(|(a, b)| says("fit_alike").with("a", a).with("b", b)));
+        if fit.untold.iter().any(|n| n == "skew_us") {
+            rest.push(says("fit_no_links"));
+        }
+        if fit.unread.0 > 0 {
+            rest.push(says("fit_unread").with("rows", fit.unread.0).with("why", fit.unread.1.clone()));
+        }
+        rest.push(says("fit_beyond").with("models", list(&fit.models)).with("chips", list(&fit.chips)));
+        for said in rest {
+            let _ = writeln!(text, "  {}", words(&said));
+        }
+    }
+    text
 }
 
 /// Rows of a file, or of a table of the catalogue by its name.

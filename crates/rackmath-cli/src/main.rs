@@ -18,6 +18,7 @@ mod output;
 mod plan;
 mod probe;
 mod simulate;
+mod socket;
 mod still;
 mod stubs;
 mod sweep;

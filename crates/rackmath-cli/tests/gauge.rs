@@ -165,6 +165,75 @@ fn saved_metrics_are_replayed() {
 }
 
 #[test]
+fn a_replay_is_also_a_page_and_a_line_of_json_for_each_interval() {
+    let page = scratch("watch.html");
+    let _ = std::fs::remove_file(&page);
+    let path = page.display().to_string();
+    let names = ["idle", "busy"].map(|which| data(&format!("vllm_0.32.0_metrics_{which}.txt")));
+    let last = data("vllm_0.32.0_metrics.txt");
+    let words = ["watch", "--replay", &names[0], &names[1], &last, "--interval", "20s"];
+    let with = ["--on", "1xh200", "--model", "llama-3.1-8b", "--json", "--page", &path];
+    let out = rackmath(&[&words[..], &with[..]].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let lines: Vec<Value> = text(&out.stdout).lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["view"]["alerts"][0]["says"], "watch_queue_grows");
+    let html = std::fs::read_to_string(&page).expect("a page");
+    for said in ["http-equiv=\"refresh\" content=\"20\"", "waiting", "predicted", "output tokens a second", "</html>"] {
+        assert!(html.contains(said), "{said} in {html}");
+    }
+    // The curve and two histories; no script, and nothing from elsewhere.
+    assert_eq!(html.matches("<svg").count(), 4, "{html}");
+    assert!(!html.contains("<script") && !html.contains("src="), "{html}");
+}
+
+#[test]
+fn standard_output_is_one_json_document_whatever_happens() {
+    let whole = |out: &Output| serde_json::from_slice::<Value>(&out.stdout).unwrap_or_else(|e| panic!("{e}: {out:?}"));
+    // Nobody there, a host that is not to be loaded, a file that is no result, all of them refused.
+    let unknown = scratch("no-result.json");
+    std::fs::write(&unknown, "{\"b\": 1}").expect("written");
+    let unknown = unknown.display().to_string();
+    let refused: [(&[&str], &str); 3] = [
+        (&["gauge", "http://127.0.0.1:9", "--json"], "connection refused"),
+        (&["gauge", "http://8.8.8.8:8000", "--json"], "8.8.8.8"),
+        (&["gauge", "--read", &unknown, "--json"], "no-result.json"),
+    ];
+    for (words, says) in refused {
+        let out = rackmath(words);
+        let answer = whole(&out);
+        assert_eq!((out.status.code(), answer["exit_code"].as_u64()), (Some(2), Some(2)));
+        assert!(answer["error"].as_str().is_some_and(|e| e.contains(says)), "{answer}");
+    }
+    // Nobody answers.
+    let mock = Mock::start(Manner { act: |_| Act::Status(500), ..Manner::default() });
+    let out = rackmath(&["gauge", &mock.url, "--requests", "5", "--rate", "50", "--warmup", "0", "--json"]);
+    let answer = whole(&out);
+    assert_eq!((out.status.code(), answer["exit_code"].as_u64()), (Some(3), Some(3)), "{answer}");
+    assert_eq!(answer["measured"]["counts"]["faults"]["status 500"], 5);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_prints_what_was_measured_as_one_json_document() {
+    let mock = Mock::start(Manner::default());
+    let words = ["gauge", &mock.url, "--requests", "100000", "--rate", "50", "--warmup", "0", "--json", "--no-predict"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rackmath"));
+    command.args(words).env_remove("OPENAI_API_KEY");
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    while mock.counters.finished.load(std::sync::atomic::Ordering::SeqCst) < 10 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill").success());
+    let out = child.wait_with_output().expect("it ends");
+    let answer: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {out:?}"));
+    assert_eq!((out.status.code(), answer["measured"]["ended"].as_str()), (Some(3), Some("stopped")));
+    let count = |key: &str| answer["measured"]["counts"][key].as_u64().expect("a count");
+    assert!(count("answered") >= 1 && count("answered") + count("stopped") == count("sent"), "{answer}");
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let unknown = scratch("unknown.json");
     std::fs::write(&unknown, "{\"a\": 1}").expect("written");

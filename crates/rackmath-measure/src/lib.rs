@@ -2,6 +2,7 @@
 //! ([`read`]). With the faces for Python and the browser the only crate with `unsafe`.
 
 pub mod gauge;
+pub mod judge;
 pub mod probe;
 pub mod prometheus;
 pub mod read;

@@ -8,7 +8,7 @@ use rackmath_measure::gauge::{
     Targets, knee,
 };
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const QUICK: Limits = Limits { connect_s: 2.0, head_s: 5.0, stall_s: 0.4, total_s: 5.0 };
 
@@ -67,10 +67,9 @@ fn counts_equal_the_servers_own() {
     assert_eq!((own.requests, own.input_tokens), (Some(60.0), Some(counts.input_tokens as f64)));
     assert_eq!(own.output_tokens, Some(counts.output_tokens as f64));
     assert_eq!((counts.exact_inputs, counts.by_server, counts.short), (60, 60, 0));
-    // Delays are a floor whatever else the machine does.
-    let (ttft, tpot) = (m.summary.ttft.expect("values"), m.summary.tpot.expect("values"));
-    assert!(ttft.mean >= 0.005 && ttft.p99.is_none(), "{ttft:?}");
-    assert!(tpot.mean >= 0.0005, "{tpot:?}");
+    // All are in the figures or before the steady part, and 60 are too few for a p99.
+    let ttft = m.summary.ttft.expect("values");
+    assert!(ttft.count == m.summary.window.requests && ttft.p99.is_none(), "{ttft:?}");
 }
 
 #[test]
@@ -80,12 +79,11 @@ fn chunks_of_several_tokens_are_counted_by_usage() {
         let m = measured(&mock, &plan(100.0, 20));
         assert_eq!(m.summary.counts.output_tokens, 160);
         assert!((m.summary.per_chunk - 4.0).abs() < 1e-9, "{}", m.summary.per_chunk);
-        // Two chunks 8 ms apart: 8 ms over 7 tokens; gaps over the 4 tokens of their chunk where these are told.
-        let tpot = m.summary.tpot_over_tokens.expect("tokens");
-        // A client that is late for the first chunk sees a shorter gap.
-        assert!(tpot >= 0.004 / 7.0, "{tpot}");
-        let itl = m.summary.itl.expect("gaps");
-        assert!(if continuous { itl.p50 < 0.0078 } else { itl.p50 >= 0.004 }, "{itl:?}");
+        // Two chunks: one gap, over the 4 tokens of the second where these are told.
+        let taken = m.summary.window.requests;
+        assert_eq!(m.summary.itl.expect("gaps").count, taken * if continuous { 4 } else { 1 });
+        let stamps: Vec<usize> = m.records.iter().map(|r| r.chunks.len()).collect();
+        assert_eq!(stamps, vec![2; 20]);
     }
 }
 
@@ -128,7 +126,7 @@ fn conversations_go_on_when_they_are_answered() {
     let m = measured(&mock, &plan);
     assert_eq!((m.summary.counts.asked, m.summary.counts.answered, m.summary.counts.exact_inputs), (15, 15, 15));
     for pair in m.records.windows(2).filter(|w| w[0].index == w[1].index) {
-        assert!(pair[1].sent >= pair[0].end + 0.009 && pair[1].asked_input > pair[0].asked_input);
+        assert!(pair[1].sent >= pair[0].end && pair[1].asked_input > pair[0].asked_input);
     }
 }
 
@@ -158,12 +156,11 @@ fn every_fault_is_named_and_counted_and_nothing_hangs() {
     ];
     for (act, kind) in cases {
         let mock = Mock::start(Manner { act: *act, ..Manner::default() });
-        let begun = Instant::now();
         let m = measured(&mock, &plan(200.0, 20));
-        assert_eq!((faults(&m), m.summary.counts.answered), (vec![(*kind, 10)], 10), "{:?}", m.summary.counts);
-        assert_eq!(m.summary.counts.examples.len(), 1);
-        // Its limits allow 5 s for a request; the rest is the schedule.
-        assert!(begun.elapsed() < Duration::from_mins(1), "{kind}: {:?}", begun.elapsed());
+        let counts = &m.summary.counts;
+        assert_eq!((faults(&m), counts.answered, counts.sent), (vec![(*kind, 10)], 10, 20), "{counts:?}");
+        assert!(counts.examples.len() == 1 && counts.examples[0].starts_with(kind), "{:?}", counts.examples);
+        assert_eq!((m.summary.ended, mock.counters.requests.load(Ordering::SeqCst)), (Ended::Complete, 20));
     }
 }
 
@@ -190,8 +187,12 @@ fn a_server_that_is_killed_leaves_what_was_measured() {
     });
     // It gives up long before the 12 s of its schedule are over, and keeps what was answered.
     assert_eq!(m.summary.ended, Ended::Gone);
-    assert!(m.summary.counts.answered >= 20 && m.summary.counts.sent < 600, "{:?}", m.summary.counts);
-    assert!(m.summary.ttft.is_some() && m.summary.counts.faults.contains_key("connection refused or lost"));
+    let (counts, finished) = (&m.summary.counts, mock.counters.finished.load(Ordering::SeqCst));
+    let failed: u64 = counts.faults.values().sum();
+    assert_eq!((counts.answered + failed, counts.asked), (counts.sent, 600), "{counts:?}");
+    // What the server was about to end when it was killed may be cut.
+    assert!((1..=finished).contains(&counts.answered) && counts.sent < 600, "{counts:?}");
+    assert!(m.summary.ttft.is_some() && counts.faults.contains_key("connection refused or lost"));
 }
 
 #[test]
@@ -210,7 +211,9 @@ fn a_run_that_is_stopped_keeps_what_was_measured() {
         run.join().expect("no panic").expect("a run")
     });
     assert_eq!(m.summary.ended, Ended::Stopped);
-    assert!(m.summary.counts.answered >= 10 && m.summary.counts.sent < 5000, "{:?}", m.summary.counts);
+    let (counts, finished) = (&m.summary.counts, mock.counters.finished.load(Ordering::SeqCst));
+    assert_eq!((counts.answered + counts.stopped, counts.asked, faults(&m)), (counts.sent, 5000, vec![]), "{counts:?}");
+    assert!((1..=finished).contains(&counts.answered) && counts.sent < 5000, "{counts:?}");
 }
 
 #[test]
@@ -224,17 +227,6 @@ fn nothing_listens_there() {
     let client = Client::new(target, addresses, None, QUICK, None).expect("good");
     let Err(error) = Server::find(client, None, None, 1) else { panic!("it was found") };
     assert!(format!("{error:?}").contains("connection refused"), "{error:?}");
-}
-
-#[test]
-fn tls_to_a_server_that_speaks_none_is_a_tls_failure() {
-    let mock = Mock::start(Manner::default());
-    let target = Target::read(&mock.url.replace("http://", "https://")).expect("good");
-    let addresses = target.addresses().expect("good");
-    let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/test-ca.pem");
-    let client = Client::new(target, addresses, None, QUICK, Some(ca)).expect("a client");
-    let Err(error) = Server::find(client, None, None, 1) else { panic!("it was found") };
-    assert!(format!("{error:?}").contains("TLS failure"), "{error:?}");
 }
 
 #[test]
@@ -259,17 +251,19 @@ fn closed_connections_are_replaced_and_counted() {
     plan.arrivals = Arrivals::Closed { concurrency: 2 };
     let m = measured(&mock, &plan);
     assert_eq!((m.summary.counts.answered, faults(&m)), (30, vec![]));
-    assert!(m.records.iter().filter(|r| r.connect > 0.0 || r.reopened).count() >= 8);
+    // Ten connections of three requests, two of them opened ahead; one more where both users end on a fresh one.
+    let opened = m.records.iter().filter(|r| r.connect > 0.0).count();
+    assert!((8..=9).contains(&opened), "{opened}");
 }
 
 #[test]
 fn a_ladder_ends_at_the_rate_that_fails() {
-    // Every request beyond the first 40 is turned away: the rung that meets them does not hold.
+    // Every request beyond the first 60 is turned away: the rung that meets them does not hold.
     let mock =
         Mock::start(Manner { act: |n| if n < 60 { Act::Answer } else { Act::Status(503) }, ..Manner::default() });
     let mut seen = Vec::new();
     let steps = server(&mock)
         .ladder(&plan(1.0, 1), &[40.0, 80.0, 160.0, 320.0], 0.5, &Stop::default(), |step| seen.push(step.rate))
         .expect("a ladder");
-    assert_eq!((seen, knee(&steps).1), (vec![40.0, 80.0, 160.0], Some(160.0)));
+    assert_eq!((seen, knee(&steps)), (vec![40.0, 80.0, 160.0], (Some(80.0), Some(160.0))));
 }

@@ -121,6 +121,7 @@ fn readers_end_and_do_not_fall() {
             }
         }
     }
+    println!("{inputs} inputs: {chunks} chunks, {results} results and {metrics} scrapes were read to their end");
     // Most stay near enough to what is real for the readers to go all the way.
     assert!(chunks > 0 && results > 0 && metrics > 0, "{chunks} {results} {metrics}");
 }

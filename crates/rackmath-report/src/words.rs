@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-const CHAPTERS: [&str; 8] = [
+const CHAPTERS: [&str; 9] = [
     include_str!("words/catalogue.txt"),
     include_str!("words/evidence.txt"),
     include_str!("words/board.txt"),
@@ -25,6 +25,7 @@ const CHAPTERS: [&str; 8] = [
     include_str!("words/train.txt"),
     include_str!("words/money.txt"),
     include_str!("words/tuning.txt"),
+    include_str!("words/measure.txt"),
 ];
 
 /// Every remark that has words, with its template.

@@ -22,7 +22,10 @@ fn sources(folder: &Path, into: &mut Vec<String>) {
 #[test]
 fn every_remark_has_words_and_every_template_is_said() {
     let mut files = Vec::new();
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../rackmath/src"), &mut files);
+    // The questions, and what is measured beside them.
+    for folder in ["rackmath/src", "rackmath-measure/src", "rackmath-cli/src"] {
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder), &mut files);
+    }
     let known: BTreeMap<_, _> = templates().collect();
     assert_eq!(known.len(), templates().count(), "a name stands twice");
     let all: Vec<_> = files.iter().map(|file| file.split("mod tests {").next().unwrap()).collect();

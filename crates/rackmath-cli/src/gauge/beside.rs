@@ -4,10 +4,11 @@ use crate::inputs::{self, Inputs};
 use rackmath::ask::{Question, Reply};
 use rackmath::estimate::{self, Range};
 use rackmath::field::put;
+use rackmath::remark::{Remark, says};
 use rackmath::{Catalog, Error};
 use rackmath_measure::gauge::{Found, Measured};
+use rackmath_measure::judge;
 use rackmath_measure::read::{Observed, Times};
-use rackmath_report::words::words;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -40,12 +41,12 @@ pub struct Beside {
     pub engine: String,
     pub rows: Vec<Row>,
     /// What binds by the prediction.
-    pub binds: String,
+    pub binds: Option<Remark>,
     /// What the prediction rests on.
-    pub evidence: Option<String>,
+    pub evidence: Option<Remark>,
     /// Largest disagreement first.
-    pub blame: Vec<String>,
-    pub problem: Option<String>,
+    pub blame: Vec<Remark>,
+    pub problem: Option<Remark>,
 }
 
 impl Beside {
@@ -73,12 +74,12 @@ pub fn beside(
     typed: &Map<String, Value>,
     o: &Observed,
     seen: Seen<'_>,
-) -> Result<Result<Beside, String>, Error> {
+) -> Result<Result<Beside, Remark>, Error> {
     Ok(asked(catalog, inputs, typed, o, seen)?.map(|(_, answer)| compared(&answer, o, seen)))
 }
 
 /// A request with its answer, or why there is none.
-pub type Asked = Result<(Map<String, Value>, estimate::Answer), String>;
+pub type Asked = Result<(Map<String, Value>, estimate::Answer), Remark>;
 
 /// Asks for the prediction at the load that was measured: the request and its answer; nothing where the machine or the model is not known, which is said.
 pub fn asked(
@@ -92,7 +93,7 @@ pub fn asked(
     let has = |request: &Map<String, Value>, path: &str| Value::Object(request.clone()).pointer(path).is_some();
     if !has(&request, "/setting/on") {
         let Some(chip) = o.chip.as_ref().filter(|chip| catalog.chip(chip).is_ok()) else {
-            return Ok(Err("no prediction beside: name the machine, --on 8xh200".into()));
+            return Ok(Err(says("gauge_no_machine")));
         };
         put(&mut request, "/setting/on", json!(format!("{}x{chip}", o.chips.unwrap_or(1))));
     }
@@ -102,12 +103,12 @@ pub fn asked(
         let names: Vec<String> = names.into_iter().flatten().filter(|n| !n.is_empty()).collect();
         let known = names.iter().find(|name| catalog.model(name).is_ok() || Path::new(name.as_str()).exists());
         let Some(name) = known else {
-            let said = if names.is_empty() {
-                "the model is not told".to_owned()
+            let why = if names.is_empty() {
+                says("gauge_model_untold")
             } else {
-                format!("no model \"{}\" in the catalogue", names.join("\" or \""))
+                says("gauge_model_unknown").with("names", names)
             };
-            return Ok(Err(format!("no prediction beside: {said}; name it, --model NAME or its config.json")));
+            return Ok(Err(says("gauge_no_model").with("why", why)));
         };
         let name = inputs.named("model", name)?;
         put(&mut request, "/setting/model", json!(name));
@@ -127,7 +128,7 @@ pub fn asked(
             Err(error) => last = Some(error),
         }
     }
-    last.map_or_else(|| Ok(Err("no prediction beside".into())), Err)
+    last.map_or_else(|| Ok(Err(says("gauge_no_prediction"))), Err)
 }
 
 /// The engine that was found, with its version if that is known; what was typed wins.
@@ -166,7 +167,7 @@ fn loaded(request: &mut Map<String, Value>, typed: &Map<String, Value>, o: &Obse
             (None, None) => put(request, "/max_load", json!(true)),
         }
     }
-    if let Some(hit) = o.cached.filter(|hit| *hit > 0.005) {
+    if let Some(hit) = o.cached.filter(|hit| *hit > judge::HITS) {
         put(request, "/prefix_hit", json!(hit.min(0.999)));
     }
     // Targets are held against the measurement, not against the prediction.
@@ -218,83 +219,77 @@ pub fn compared(answer: &estimate::Answer, o: &Observed, seen: Seen<'_>) -> Besi
         engine: answer.engine.clone(),
         blame,
         rows,
-        binds: served.map_or_else(String::new, |s| words(&s.binding)),
-        evidence: answer.evidence.as_ref().map(|e| words(&e.says)),
-        problem: answer.problem.as_ref().map(|p| words(&p.what)),
+        binds: served.map(|s| s.binding.clone()),
+        evidence: answer.evidence.as_ref().map(|e| e.says.clone()),
+        problem: answer.problem.as_ref().map(|p| p.what.clone()),
     }
 }
 
 /// Which part a disagreement belongs to, and what is known that would explain it.
-fn blame(rows: &[Row], served: &estimate::Served, o: &Observed, seen: Seen<'_>) -> Vec<String> {
+fn blame(rows: &[Row], served: &estimate::Served, o: &Observed, seen: Seen<'_>) -> Vec<Remark> {
     let mut off: Vec<(&Row, f64)> =
         rows.iter().filter(|r| r.inside == Some(false)).filter_map(|r| Some((r, r.factor()?))).collect();
     off.sort_by(|a, b| b.1.ln().abs().total_cmp(&a.1.ln().abs()));
-    let counters = seen.measured.and_then(|m| m.counters);
     let mut out = Vec::new();
     for (row, factor) in off {
-        let side = if factor > 1.0 {
-            format!("{factor:.2} times the prediction")
-        } else {
-            format!("{factor:.2} of the prediction")
-        };
-        let mut causes: Vec<String> = Vec::new();
-        match row.name {
-            "TTFT" => {
-                let queue = counters.and_then(|c| c.queue).map(|q| q * 1e3);
-                match (queue, row.measured) {
-                    (Some(queue), Some(ttft)) if queue > 0.3 * ttft => causes.push(format!("waiting in the server is {queue:.1} of {ttft:.1} ms: the part is the queue")),
-                    (Some(queue), Some(ttft)) => causes.push(format!("waiting in the server is only {queue:.1} of {ttft:.1} ms: the part is the prompt's pass or what stands before the engine")),
-                    _ => causes.push("the server does not tell its queue: either waiting or the prompt's pass".into()),
-                }
-                if factor < 1.0 && o.cached.is_none() {
-                    causes.push("hits of the prefix cache, which this server does not tell, would shorten it".into());
-                }
-                if let Some(connect) =
-                    seen.measured.and_then(|m| m.summary.client.connect.as_ref()).filter(|c| c.mean > 2e-3)
-                {
-                    causes.push(format!("new connections took {:.1} ms each", connect.mean * 1e3));
-                }
-            }
-            "TPOT" => {
-                causes.push("the part is the decode step".into());
-                let flags = seen.found.map_or(&o.flags, |f| &f.flags);
-                if flags.get("enforce_eager").is_some_and(|v| v.eq_ignore_ascii_case("true")) {
-                    causes.push("the server runs without graphs (enforce_eager), which was taken into account".into());
-                }
-                if let Some(n) = counters.and_then(|c| c.preempted).filter(|n| *n > 0.0) {
-                    causes.push(format!("{n:.0} requests were pushed out of the cache and begun again"));
-                }
-                if let Some((drafted, kept)) = counters.and_then(|c| c.drafted.zip(c.accepted)) {
-                    causes.push(format!("the server drafts {drafted:.1} tokens a step and keeps {kept:.2}: tell the prediction with --speculation"));
-                }
-            }
-            "E2E" => causes.push("follows from TTFT and TPOT".into()),
-            _ => causes.push("follows from the load and the times above".into()),
-        }
-        let unit = row.unit;
-        let predicted = row.predicted.map_or(0.0, |p| p.value);
-        out.push(format!(
-            "{} {} ({} {unit} against {}): {}",
-            row.name,
-            side,
-            digits(row.measured.unwrap_or(0.0)),
-            digits(predicted),
-            causes.join("; ")
-        ));
+        let said = says(if factor > 1.0 { "gauge_more" } else { "gauge_less" });
+        let said = said.with("figure", row.name).with("factor", factor).with("unit", row.unit);
+        let said = said.with("measured", row.measured).with("predicted", row.predicted.map(|p| p.value));
+        out.push(said.with("causes", causes(row, factor, o, seen)));
     }
     if let Some(kv) = seen.found.and_then(|f| f.kv_tokens) {
         let room = served.room * (o.isl.unwrap_or(0.0) + o.osl.unwrap_or(0.0));
-        if room > 0.0 && kv < 0.7 * room && !out.is_empty() {
-            out.push(format!("the server has room for {} tokens of KV cache, the prediction for {}: another share of the memory, or another format of the cache", digits(kv), digits(room)));
+        if room > 0.0 && kv < judge::CACHE_ROOM * room && !out.is_empty() {
+            out.push(says("gauge_cache_room").with("has", kv).with("predicted", room));
         }
     }
     if let Some(m) = seen.measured.filter(|m| m.summary.client.tainted) {
-        out.insert(
-            0,
-            format!("the client itself was late ({:.2} ms at p99): no verdict", m.summary.client.lag_p99_s * 1e3),
-        );
+        out.insert(0, says("gauge_client_late").with("ms", m.summary.client.lag_p99_s * 1e3));
     }
     out
+}
+
+/// What can make a figure other than predicted, as far as the server and the client tell.
+fn causes(row: &Row, factor: f64, o: &Observed, seen: Seen<'_>) -> Vec<Remark> {
+    let counters = seen.measured.and_then(|m| m.counters);
+    let mut causes = Vec::new();
+    match row.name {
+        "TTFT" => {
+            let queue = counters.and_then(|c| c.queue).map(|q| q * 1e3);
+            causes.push(match queue.zip(row.measured) {
+                Some((queue, ttft)) => {
+                    let part = queue > judge::QUEUE_PART * ttft;
+                    says(if part { "gauge_queue_is_part" } else { "gauge_queue_is_not" })
+                        .with("queue", queue)
+                        .with("ttft", ttft)
+                }
+                None => says("gauge_queue_untold"),
+            });
+            if factor < 1.0 && o.cached.is_none() {
+                causes.push(says("gauge_hits_untold"));
+            }
+            let connect = seen.measured.and_then(|m| m.summary.client.connect.as_ref());
+            if let Some(connect) = connect.filter(|c| c.mean > judge::CONNECT_S) {
+                causes.push(says("gauge_connects").with("ms", connect.mean * 1e3));
+            }
+        }
+        "TPOT" => {
+            causes.push(says("gauge_decode_step"));
+            let flags = seen.found.map_or(&o.flags, |f| &f.flags);
+            if flags.get("enforce_eager").is_some_and(|v| v.eq_ignore_ascii_case("true")) {
+                causes.push(says("gauge_eager"));
+            }
+            if let Some(n) = counters.and_then(|c| c.preempted).filter(|n| *n > 0.0) {
+                causes.push(says("gauge_preempted").with("n", n));
+            }
+            if let Some((drafted, kept)) = counters.and_then(|c| c.drafted.zip(c.accepted)) {
+                causes.push(says("gauge_drafts").with("drafted", drafted).with("kept", kept));
+            }
+        }
+        "E2E" => causes.push(says("gauge_e2e_follows")),
+        _ => causes.push(says("gauge_load_follows")),
+    }
+    causes
 }
 
 /// Three digits.

@@ -7,22 +7,24 @@ pub mod beside;
 mod page;
 mod row;
 
-use crate::failure::at;
 use crate::flags;
 use crate::inputs::{self, Inputs};
 use crate::menu::{option, path, switch};
-use crate::output::{Output, print};
+use crate::output::{Output, print, save};
+use crate::socket::{self, seconds};
 use beside::{Beside, Row, Seen};
 use clap::{Arg, ArgMatches};
 use rackmath::ask::Question;
 use rackmath::field::Field;
 use rackmath::limit::AtMost;
+use rackmath::remark::{Remark, says};
 use rackmath::{Catalog, Error, estimate};
 use rackmath_measure::gauge::{
-    Arrivals, Ceiling, Client, Ended, Endpoint, Found, Key, Lengths, Limits, Measured, Plan, Server, Sharing, Step,
-    Stop, Target, Targets, knee, replayed,
+    Arrivals, Ceiling, Ended, Endpoint, FOR_P99, Found, Lengths, Limits, Measured, Plan, Server, Sharing, Step, Stop,
+    Targets, knee, replayed,
 };
 use rackmath_measure::read::{self, Observed};
+use rackmath_report::words::words;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -42,8 +44,8 @@ pub fn fields() -> Vec<Field> {
 
 pub fn args() -> Vec<Arg> {
     let number = |name, value, help| option(name, value, help);
-    vec![
-        Arg::new("url").value_name("URL").help("Where the server is, such as http://127.0.0.1:8000").required_unless_present("read"),
+    let own = vec![
+        socket::url("read"),
         path("read", "FILE", "Read a result file of vllm bench serve, SGLang, GuideLLM, AIPerf, genai-perf, inference-perf or InferenceX instead")
             .conflicts_with("url"),
         number("duration", "TIME", "How long to send [default: 60s]"),
@@ -59,22 +61,19 @@ pub fn args() -> Vec<Arg> {
         number("think", "TIME", "Time between an answer and the next turn").default_value("0s"),
         option("endpoint", "WHICH", "tokens: /v1/completions with token numbers; completions, chat: with text [default: tokens where the engine takes them]")
             .value_parser(["tokens", "completions", "chat"]),
-        option("served-model-name", "NAME", "The name requests give, where several models are served"),
         number("warmup", "N", "Requests that are sent first and not counted").default_value("8"),
         number("timeout", "TIME", "Longest answer").default_value("600s"),
         number("stall", "TIME", "Longest silence within an answer").default_value("60s"),
         number("seed", "N", "Seed of times and lengths; prompts are new in every run").default_value("1"),
         switch("same-prompts", "The prompts of the seed too: those of the last run, which a prefix cache may hold"),
-        option("i-may-load", "HOST", "Says that a host outside this machine and private networks is yours to load").action(clap::ArgAction::Append),
-        option("key-env", "NAME", "Environment variable with the key; it is neither printed nor saved").default_value("OPENAI_API_KEY"),
-        path("ca", "FILE", "Certificates to trust, as PEM, instead of the system's"),
         number("tokens-at-most", "N", "Stop before more tokens than this can be used, in and out"),
         number("spend-at-most", "DOLLARS", "Stop before more than this can be spent, such as 2$; needs --token-price").requires("token-price"),
         number("token-price", "IN/OUT", "Dollars for a million tokens, in and out, such as 0.5/1.5"),
         path("save", "FILE", "Save the figures as rows in the form of validation/ (needs --on and the model)"),
         path("records", "FILE", "Save every request as JSON lines: when it was due, sent, and each chunk"),
         switch("no-predict", "Only measure"),
-    ]
+    ];
+    own.into_iter().chain(socket::args()).collect()
 }
 
 /// Shown under the help.
@@ -96,22 +95,6 @@ pub fn amount(given: &ArgMatches, name: &str, like: &str) -> Result<Option<f64>,
     value.filter(|v| v.is_finite() && *v >= 0.0).map(Some).ok_or_else(wrong)
 }
 
-pub fn seconds(given: &ArgMatches, name: &str) -> Result<Option<f64>, Error> {
-    let Some(text) = given.get_one::<String>(name) else { return Ok(None) };
-    let text = text.trim();
-    let wrong = || Error::value(name, text, "a time such as 500ms, 60s, 2min, 1h");
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let scale = match text[split..].trim() {
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    let n: f64 = text[..split].trim().parse().map_err(|_| wrong())?;
-    Ok(Some(n * scale).filter(|s| s.is_finite() && *s >= 0.0)).and_then(|s| s.map(Some).ok_or_else(wrong))
-}
-
 fn whole(given: &ArgMatches, name: &str) -> Result<Option<u64>, Error> {
     Ok(amount(given, name, "/isl")?.map(|n| n.round() as u64))
 }
@@ -130,11 +113,36 @@ struct Answer<'a> {
     figures: &'a [Row],
     #[serde(skip_serializing_if = "Option::is_none")]
     beside: Option<&'a Beside>,
-    missed: &'a [String],
+    missed: &'a [Remark],
+    exit_code: u8,
+}
+
+/// What is printed as JSON where nothing was measured: standard output is one document whatever happens.
+#[derive(Serialize)]
+struct Failed {
+    error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    exit_code: u8,
+}
+
+/// Several results of one file.
+#[derive(Serialize)]
+struct Several<'a> {
+    results: &'a [Value],
     exit_code: u8,
 }
 
 pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<u8, Error> {
+    let done = answered(catalog, given, output);
+    if let (Err(error), true) = (&done, output.json) {
+        let shown = error.shown(str::to_owned, |field| format!("--{}", field.replace('_', "-")));
+        print(&rackmath::ask::json(&Failed { error: shown.problem, hint: shown.hint, exit_code: 2 })?)?;
+    }
+    done
+}
+
+fn answered(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<u8, Error> {
     let fields = fields();
     let mut inputs = Inputs::new(&catalog, given);
     let typed = flags::request(&fields, given, &mut inputs)?;
@@ -154,9 +162,9 @@ fn predicted(
     o: &Observed,
     seen: Seen<'_>,
     given: &ArgMatches,
-) -> Result<Result<Beside, String>, Error> {
+) -> Result<Result<Beside, Remark>, Error> {
     if given.get_flag("no-predict") {
-        return Ok(Err(String::new()));
+        return Ok(Err(Remark::default()));
     }
     beside::beside(catalog, inputs, typed, o, seen)
 }
@@ -171,7 +179,7 @@ fn from_file(
     output: &Output,
 ) -> Result<u8, Error> {
     let name = file.display().to_string();
-    let mut code = 0;
+    let (mut code, mut answers) = (0, Vec::new());
     for mut o in read::read(&name, &inputs::trace(file)?)? {
         // What the file does not say may be typed.
         o.rate = o.rate.or(request.rate_per_s);
@@ -195,7 +203,7 @@ fn from_file(
                 missed: &missed,
                 exit_code: own,
             };
-            print(&rackmath::ask::json(&answer)?)?;
+            answers.push(serde_json::to_value(&answer).map_err(|e| Error::said(e.to_string()))?);
         } else {
             print(&page::read(&o, &figures, &beside, &missed, output.style))?;
         }
@@ -203,11 +211,16 @@ fn from_file(
             row::save(path, catalog, typed, &o, None)?;
         }
     }
+    match &answers[..] {
+        [] => {}
+        [one] => print(&rackmath::ask::json(one)?)?,
+        all => print(&rackmath::ask::json(&Several { results: all, exit_code: code })?)?,
+    }
     Ok(code)
 }
 
-/// Targets that the measurement misses, in words.
-fn missed(request: &estimate::Request, o: &Observed) -> Vec<String> {
+/// Targets that the measurement misses.
+fn missed(request: &estimate::Request, o: &Observed) -> Vec<Remark> {
     let each =
         [("TTFT", request.ttft_ms, o.ttft_ms), ("TPOT", request.tpot_ms, o.tpot_ms), ("E2E", request.e2e_ms, o.e2e_ms)];
     let miss = |(name, target, times): (&str, Option<AtMost>, read::Times)| {
@@ -221,14 +234,14 @@ fn missed(request: &estimate::Request, o: &Observed) -> Vec<String> {
         };
         match value {
             Some(value) if value <= target.ms => None,
-            Some(value) => Some(format!(
-                "{name} {which} is {} ms, the target {} ms",
-                beside::digits(value),
-                beside::digits(target.ms)
-            )),
-            None => Some(format!(
-                "{name} {which} was not measured: a p99 needs 1,000 requests, and of percentiles p50, p90 and p99 are kept"
-            )),
+            Some(value) => Some(
+                says("gauge_missed")
+                    .with("figure", name)
+                    .with("which", which)
+                    .with("value", value)
+                    .with("target", target.ms),
+            ),
+            None => Some(says("gauge_unmeasured").with("figure", name).with("which", which).with("least", FOR_P99)),
         }
     };
     each.into_iter().filter_map(miss).collect()
@@ -312,23 +325,6 @@ fn ceiling(given: &ArgMatches) -> Result<Ceiling, Error> {
     Ok(Ceiling { tokens: amount(given, "tokens-at-most", "/isl")?, dollars, price })
 }
 
-/// A client of the server that was named, if it may be loaded.
-pub fn client(given: &ArgMatches, limits: Limits) -> Result<Client, Error> {
-    let url = given.get_one::<String>("url").map_or("", String::as_str);
-    let target = Target::read(url)?;
-    let addresses = target.addresses()?;
-    let may: Vec<String> = given.get_many::<String>("i-may-load").into_iter().flatten().cloned().collect();
-    target.allowed(&addresses, &may)?;
-    let name = given.get_one::<String>("key-env").map_or("OPENAI_API_KEY", String::as_str);
-    let key = std::env::var(name).ok().filter(|key| !key.trim().is_empty()).map(|key| Key::new(&key)).transpose()?;
-    let named = given.value_source("key-env") == Some(clap::parser::ValueSource::CommandLine);
-    if key.is_none() && named {
-        return Err(Error::value("key-env", name, "the name of an environment variable that is set"));
-    }
-    let ca = given.get_one::<PathBuf>("ca").map(|p| p.display().to_string());
-    Client::new(target, addresses, key, limits, ca.as_deref())
-}
-
 fn from_server(
     catalog: &Catalog,
     inputs: &mut Inputs<'_>,
@@ -354,33 +350,23 @@ fn from_server(
             replayed(&trace, speed, whole(given, "requests")?.unwrap_or(u64::MAX) as usize)?
         }
     };
-    let stop = Stop::default();
-    let handler = stop.clone();
-    // The first Ctrl-C ends the run and keeps what was measured, the second ends the process.
-    let _ = ctrlc::set_handler(move || {
-        if handler.stopped() {
-            std::process::exit(130);
-        }
-        handler.now();
-    });
+    let stop = socket::stopping();
     let endpoint = given.get_one::<String>("endpoint").map(|e| match e.as_str() {
         "tokens" => Endpoint::Tokens,
         "completions" => Endpoint::Completions,
         _ => Endpoint::Chat,
     });
-    let name = given.get_one::<String>("served-model-name").map(String::as_str);
     // A prompt that an earlier run sent would be found in the server's cache.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_nanos() as u64);
     let seed = if given.get_flag("same-prompts") { plan.seed } else { plan.seed ^ now };
-    let server = Server::find(client(given, limits)?, name, endpoint, seed)?;
+    let server = Server::find(socket::client(given, limits)?, socket::model(given), endpoint, seed)?;
     let warmup = whole(given, "warmup")?.unwrap_or(8) as usize;
-    eprintln!(
-        "{}: {} under {}; {warmup} requests first, then {}",
-        server.client.target,
-        server.found.model,
-        server.found.engine.as_deref().unwrap_or("an unknown engine"),
-        page::intention(&plan, &schedule)
-    );
+    let engine = server.found.engine.as_ref().map_or_else(|| says("gauge_unknown_engine"), Remark::from);
+    let begins =
+        says("gauge_begins").with("target", server.client.target.to_string()).with("model", &server.found.model);
+    let begins =
+        begins.with("engine", engine).with("warmup", warmup).with("load", page::intention(&plan, schedule.len()));
+    eprintln!("{}", words(&begins));
     server.warm(&plan, warmup, &stop)?;
     if let Some(rungs) = given.get_one::<String>("ladder") {
         return climbed(&server, &plan, rungs, duration, &stop, output);
@@ -389,7 +375,7 @@ fn from_server(
     if let Some(path) = given.get_one::<PathBuf>("records") {
         let lines: Result<Vec<String>, _> = measured.records.iter().map(serde_json::to_string).collect();
         let text = lines.map_err(|e| Error::said(e.to_string()))?.join("\n") + "\n";
-        row::whole(path, text.as_bytes())?;
+        save(path, text.as_bytes())?;
     }
     let mut o = Observed::of(&measured, "rackmath gauge");
     o.model = Some(server.found.model.clone());
@@ -399,8 +385,7 @@ fn from_server(
     }
     let seen = Seen { found: Some(&server.found), measured: Some(&measured) };
     let answered = measured.summary.counts.answered > 0;
-    let beside =
-        if answered { predicted(catalog, inputs, typed, &o, seen, given)? } else { Err("nobody answered".into()) };
+    let beside = if answered { predicted(catalog, inputs, typed, &o, seen, given)? } else { Err(says("gauge_nobody")) };
     let missed = if answered { missed(request, &o) } else { vec![] };
     let outside = beside.as_ref().is_ok_and(Beside::outside);
     let unjudged = !answered || measured.summary.client.tainted || measured.summary.ended != Ended::Complete;
@@ -441,11 +426,8 @@ fn climbed(server: &Server, plan: &Plan, rungs: &str, seconds: f64, stop: &Stop,
         std::iter::successors(Some(from), |r| Some(r * factor)).take_while(|r| *r <= to * 1.000_001).take(64).collect();
     let each = (seconds / rates.len() as f64).max(2.0);
     let steps = server.ladder(plan, &rates, each, stop, |step| {
-        eprintln!(
-            "{} requests a second: {}",
-            beside::digits(step.rate),
-            if step.holds() { "holds" } else { "does not hold" }
-        );
+        let verdict = says(if step.holds() { "gauge_holds" } else { "gauge_holds_not" });
+        eprintln!("{}", words(&says("gauge_rung").with("rate", step.rate).with("verdict", verdict)));
     })?;
     let (held, failed) = knee(&steps);
     let tainted = steps.iter().any(|s| s.measured.summary.client.tainted);
@@ -466,9 +448,4 @@ fn climbed(server: &Server, plan: &Plan, rungs: &str, seconds: f64, stop: &Stop,
         print(&page::ladder(server, &steps, held, failed, output.style))?;
     }
     Ok(code)
-}
-
-/// Where a file cannot be written, in its own words.
-pub fn unwritten(path: &Path, e: std::io::Error) -> Error {
-    at(path, e)
 }

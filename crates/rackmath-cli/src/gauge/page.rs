@@ -1,37 +1,45 @@
 //! A measurement as text: what was found, how far the client can be trusted, each figure with its definition, and the prediction beside it.
 
 use super::beside::{Beside, Row, digits};
-use rackmath_measure::gauge::{Arrival, Arrivals, Ended, Measured, Plan, Server, Step, Summary};
+use rackmath::remark::{Remark, says};
+use rackmath_measure::gauge::{Arrivals, Ended, FOR_P99, Measured, Plan, Server, Step, Summary};
+use rackmath_measure::judge;
 use rackmath_measure::read::Observed;
 use rackmath_report::Style;
+use rackmath_report::words::words;
 use std::fmt::Write as _;
 
-/// What is about to be sent.
-pub fn intention(plan: &Plan, schedule: &[Arrival]) -> String {
-    let lengths = format!("prompts of {} and answers of {} tokens", plan.lengths.input, plan.lengths.output);
+/// What is about to be sent; of a trace, so many.
+pub fn intention(plan: &Plan, scheduled: usize) -> Remark {
+    let lengths = |said: Remark| said.with("input", plan.lengths.input).with("output", plan.lengths.output);
     match plan.arrivals {
         Arrivals::Open { rate, cv } => {
             let how = if cv == 0.0 {
-                "evenly".to_owned()
+                says("gauge_evenly")
             } else if cv == 1.0 {
-                "at random".to_owned()
+                says("gauge_at_random")
             } else {
-                format!("in bursts (coefficient of variation {cv})")
+                says("gauge_in_bursts").with("cv", cv)
             };
-            format!("{} requests {how} at {}/s, {lengths}", plan.requests, digits(rate))
+            lengths(says("gauge_open").with("requests", plan.requests).with("how", how).with("rate", rate))
         }
-        Arrivals::Closed { concurrency } => format!("{concurrency} always under way, {lengths}"),
-        Arrivals::Trace { speed } => format!("{} requests of a trace at {speed} times its speed", schedule.len()),
+        Arrivals::Closed { concurrency } => lengths(says("gauge_closed").with("concurrency", concurrency)),
+        Arrivals::Trace { speed } => says("gauge_trace").with("requests", scheduled).with("speed", speed),
     }
 }
 
-const DEFINITIONS: [(&str, &str); 5] = [
-    ("TTFT", "first chunk with a token - scheduled time"),
-    ("TPOT", "(last - first)/(n - 1), mean over tokens"),
-    ("E2E", "last chunk with a token - scheduled time"),
-    ("output", "tokens that came within the steady window"),
-    ("requests", "answers that ended within the steady window"),
-];
+/// What a figure is.
+fn definition(name: &str) -> Option<Remark> {
+    Some(match name {
+        "TTFT" => says("gauge_ttft"),
+        "TPOT" => says("gauge_tpot"),
+        "ITL" => says("gauge_itl"),
+        "E2E" => says("gauge_e2e"),
+        "output" => says("gauge_output"),
+        "requests" => says("gauge_requests"),
+        _ => return None,
+    })
+}
 
 fn table(rows: &[Row], style: Style, definitions: bool) -> String {
     let predicted = rows.iter().any(|r| r.predicted.is_some());
@@ -68,64 +76,61 @@ fn table(rows: &[Row], style: Style, definitions: bool) -> String {
             );
         }
         let _ = writeln!(out, "{}", line.trim_end());
-        if let Some((_, said)) = DEFINITIONS.iter().find(|(name, _)| *name == r.name).filter(|_| definitions) {
-            let _ = writeln!(out, "{}", style.dim(&format!("             {said}")));
+        if let Some(said) = definition(r.name).filter(|_| definitions) {
+            let _ = writeln!(out, "{}", style.dim(&format!("             {}", words(&said))));
         }
     }
     out
 }
 
-fn verdict(out: &mut String, beside: &Result<Beside, String>, missed: &[String], style: Style) {
+fn verdict(out: &mut String, beside: &Result<Beside, Remark>, missed: &[Remark], style: Style) {
     match beside {
         Ok(b) => {
-            let _ = writeln!(out, "\n  predicted for {} on {}, {}", b.model, b.machine, b.engine);
+            let whose = says("gauge_predicted_for").with("model", &b.model).with("machine", &b.machine);
+            let _ = writeln!(out, "\n  {}", words(&whose.with("engine", &b.engine)));
             if let Some(e) = &b.evidence {
-                let _ = writeln!(out, "  {}", style.dim(e));
+                let _ = writeln!(out, "  {}", style.dim(&words(e)));
             }
-            if !b.binds.is_empty() {
-                let _ = writeln!(out, "  bound by {}", b.binds);
+            if let Some(binds) = &b.binds {
+                let _ = writeln!(out, "  {}", words(&says("gauge_bound_by").with("what", binds)));
             }
             if let Some(p) = &b.problem {
-                let _ = writeln!(out, "  {}", style.bad(p));
+                let _ = writeln!(out, "  {}", style.bad(&words(p)));
             }
             for line in &b.blame {
-                out.push_str(&style.wrapped("  - ", "    ", line));
+                out.push_str(&style.wrapped("  - ", "    ", &words(line)));
                 if !out.ends_with('\n') {
                     out.push('\n');
                 }
             }
             if b.blame.is_empty() && b.problem.is_none() {
-                let _ = writeln!(out, "  {}", style.good("as fast as it should be: every figure lies in its interval"));
+                let _ = writeln!(out, "  {}", style.good(&words(&says("gauge_as_it_should"))));
             }
         }
-        Err(why) if !why.is_empty() => {
-            let _ = writeln!(out, "\n  {why}");
+        // Nothing was wanted.
+        Err(why) if *why == Remark::default() => {}
+        Err(why) => {
+            let _ = writeln!(out, "\n  {}", words(why));
         }
-        Err(_) => {}
     }
     for miss in missed {
-        let _ = writeln!(out, "  {}", style.bad(&format!("target missed: {miss}")));
+        let _ = writeln!(out, "  {}", style.bad(&words(&says("gauge_target_missed").with("miss", miss))));
     }
 }
 
 /// A result file of another tool.
-pub fn read(o: &Observed, rows: &[Row], beside: &Result<Beside, String>, missed: &[String], style: Style) -> String {
+pub fn read(o: &Observed, rows: &[Row], beside: &Result<Beside, Remark>, missed: &[Remark], style: Style) -> String {
     let mut out = format!("{}\n", style.bold(&format!("a result of {}", o.tool)));
     let load = match (o.rate, o.concurrency) {
-        (Some(rate), _) => format!("{} requests a second", digits(rate)),
-        (None, Some(n)) => format!("{} under way", digits(n)),
-        (None, None) => "as many as the server takes".to_owned(),
+        (Some(rate), _) => says("gauge_read_load_rate").with("rate", rate),
+        (None, Some(n)) => says("gauge_read_load_concurrency").with("concurrency", n),
+        (None, None) => says("gauge_read_load_most"),
     };
     let length = |n: Option<f64>| n.map_or_else(|| "?".to_owned(), digits);
-    let _ = writeln!(
-        out,
-        "  {}; {load}; prompts {}, answers {} tokens; {} answered, {} failed",
-        o.model.as_deref().unwrap_or("model not told"),
-        length(o.isl),
-        length(o.osl),
-        o.completed,
-        o.failed
-    );
+    let model = o.model.as_ref().map_or_else(|| says("gauge_read_no_model"), Remark::from);
+    let said = says("gauge_read").with("model", model).with("load", load).with("isl", length(o.isl));
+    let said = said.with("osl", length(o.osl)).with("completed", o.completed).with("failed", o.failed);
+    let _ = writeln!(out, "  {}", words(&said));
     out.push('\n');
     out.push_str(&table(rows, style, false));
     verdict(&mut out, beside, missed, style);
@@ -141,8 +146,8 @@ pub fn measured(
     plan: &Plan,
     m: &Measured,
     rows: &[Row],
-    beside: &Result<Beside, String>,
-    missed: &[String],
+    beside: &Result<Beside, Remark>,
+    missed: &[Remark],
     style: Style,
 ) -> String {
     let (f, s) = (&server.found, &m.summary);
@@ -158,13 +163,13 @@ pub fn measured(
     let _ = writeln!(
         out,
         "  found: {}",
-        if told.is_empty() { "nothing beyond its name".to_owned() } else { told.join("; ") }
+        if told.is_empty() { words(&says("gauge_found_nothing")) } else { told.join("; ") }
     );
     let w = &s.window;
     let _ = writeln!(
         out,
         "  sent:  {}; measured prompts {}, answers {} tokens",
-        intention(plan, &[]),
+        words(&intention(plan, s.counts.asked as usize)),
         digits(s.isl),
         digits(s.osl)
     );
@@ -175,14 +180,11 @@ pub fn measured(
         s.counts.sent,
         digits(w.from),
         digits(w.to),
-        if w.whole { " (the whole run: too short for a steady part)" } else { "" }
+        if w.whole { format!(" ({})", words(&says("gauge_whole_run"))) } else { String::new() }
     );
-    if w.lengths < 10.0 && !w.whole {
-        let _ = writeln!(
-            out,
-            "         {}",
-            style.dim(&format!("the run is only {} answers long; ramp and drain are felt below 10", digits(w.lengths)))
-        );
+    if w.lengths < judge::LENGTHS && !w.whole {
+        let said = says("gauge_short_run").with("lengths", w.lengths).with("least", judge::LENGTHS);
+        let _ = writeln!(out, "         {}", style.dim(&words(&said)));
     }
     let c = &s.client;
     let lag = format!("{:.3} ms at p99 (limit {:.2})", c.lag_p99_s * 1e3, c.lag_limit_s * 1e3);
@@ -195,28 +197,17 @@ pub fn measured(
     let _ = writeln!(
         out,
         "{}",
-        if c.tainted {
-            style.bad(&format!("{line}: THE CLIENT WAS LATE, the figures are tainted and not judged"))
-        } else {
-            line
-        }
+        if c.tainted { style.bad(&format!("{line}: {}", words(&says("gauge_tainted")))) } else { line }
     );
     counts(&mut out, m, style);
     out.push('\n');
     out.push_str(&table(rows, style, true));
     spread(&mut out, s, style);
     if s.grows {
-        let _ = writeln!(
-            out,
-            "  {}",
-            style.bad(
-                "the number under way grows through the run: more is offered than is served, there is no steady state"
-            )
-        );
+        let _ = writeln!(out, "  {}", style.bad(&words(&says("gauge_grows"))));
     }
     if let Some((share, rate)) = s.good {
-        let _ =
-            writeln!(out, "  {:.1} % of scheduled requests met the targets: {} a second", share * 100.0, digits(rate));
+        let _ = writeln!(out, "  {}", words(&says("gauge_met").with("share", share).with("rate", rate)));
     }
     verdict(&mut out, beside, missed, style);
     out
@@ -233,41 +224,26 @@ fn spread(out: &mut String, s: &Summary, style: Style) {
             digits(itl.p50 * 1e3),
             itl.p99.map_or_else(|| "-".into(), |p| digits(p * 1e3))
         );
-        let _ = writeln!(out, "{}", style.dim("             gap between chunks, divided over the tokens of the chunk"));
+        let said = definition("ITL").map(|d| words(&d)).unwrap_or_default();
+        let _ = writeln!(out, "{}", style.dim(&format!("             {said}")));
     }
     if s.ttft.as_ref().is_some_and(|t| t.p99.is_none()) {
-        let _ = writeln!(out, "  {}", style.dim("a p99 is shown from 1,000 requests on"));
+        let _ = writeln!(out, "  {}", style.dim(&words(&says("gauge_p99_from").with("least", FOR_P99))));
     }
     if let Some(half) = s.ttft.as_ref().and_then(|t| t.half_width) {
         let tpot = s.tpot.as_ref().and_then(|t| t.half_width).unwrap_or(0.0);
-        let _ = writeln!(
-            out,
-            "  {}",
-            style.dim(&format!(
-                "80 % intervals of the measured means by batches: TTFT +- {} ms, TPOT +- {} ms",
-                digits(half * 1e3),
-                digits(tpot * 1e3)
-            ))
-        );
+        let said = says("gauge_intervals").with("ttft", half * 1e3).with("tpot", tpot * 1e3);
+        let _ = writeln!(out, "  {}", style.dim(&words(&said)));
     }
-    let _ = writeln!(
-        out,
-        "  {} under way in the mean; {} tokens a chunk{}",
-        digits(s.running),
-        digits(s.per_chunk),
-        s.cached
-            .filter(|c| *c > 0.0)
-            .map_or_else(String::new, |c| format!("; {:.1} % of prompts from the cache", c * 100.0))
-    );
+    let said = says("gauge_under_way").with("running", s.running).with("per_chunk", s.per_chunk);
+    let _ = writeln!(out, "  {}", words(&said.with("cached", s.cached.filter(|c| *c > 0.0))));
 }
 
 fn counts(out: &mut String, m: &Measured, style: Style) {
     let c = &m.summary.counts;
-    let _ = writeln!(
-        out,
-        "  counts: {} asked, {} sent, {} answered; {} tokens in, {} out",
-        c.asked, c.sent, c.answered, c.input_tokens, c.output_tokens
-    );
+    let said = says("gauge_counts").with("asked", c.asked).with("sent", c.sent).with("answered", c.answered);
+    let said = said.with("input", c.input_tokens).with("output", c.output_tokens);
+    let _ = writeln!(out, "  counts: {}", words(&said));
     for (kind, n) in &c.faults {
         let example = c.examples.iter().find(|e| e.starts_with(kind.as_str())).map_or("", String::as_str);
         let _ = writeln!(
@@ -277,19 +253,20 @@ fn counts(out: &mut String, m: &Measured, style: Style) {
         );
     }
     let odd = [
-        (c.stopped, "under way when it was stopped"),
-        (c.short, "answers shorter than asked for"),
-        (c.garbled, "answers with bytes that are no UTF-8"),
-        (c.answered - c.exact_inputs.min(c.answered), "prompts that the server counted otherwise or not"),
+        (c.stopped, says("gauge_stopped_requests")),
+        (c.short, says("gauge_short_answers")),
+        (c.garbled, says("gauge_garbled")),
+        (c.answered - c.exact_inputs.min(c.answered), says("gauge_inexact")),
     ];
-    for (n, what) in odd.iter().filter(|(n, _)| *n > 0) {
-        let _ = writeln!(out, "          {n} {what}");
-    }
-    match m.summary.ended {
-        Ended::Complete => {}
-        Ended::Stopped => out.push_str("          stopped: what was measured until then is below\n"),
-        Ended::Ceiling => out.push_str("          ended at the ceiling of tokens or dollars\n"),
-        Ended::Gone => out.push_str("          the server is gone: it takes no connections any more\n"),
+    let mut said: Vec<Remark> = odd.into_iter().filter(|(n, _)| *n > 0).map(|(n, said)| said.with("n", n)).collect();
+    said.extend(match m.summary.ended {
+        Ended::Complete => None,
+        Ended::Stopped => Some(says("gauge_stopped")),
+        Ended::Ceiling => Some(says("gauge_ceiling")),
+        Ended::Gone => Some(says("gauge_gone")),
+    });
+    for said in said {
+        let _ = writeln!(out, "          {}", words(&said));
     }
     if let Some(own) = &m.counters {
         let pairs = [
@@ -297,19 +274,15 @@ fn counts(out: &mut String, m: &Measured, style: Style) {
             ("tokens in", own.input_tokens, c.input_tokens),
             ("tokens out", own.output_tokens, c.output_tokens),
         ];
-        let said: Vec<String> = pairs
-            .iter()
-            .filter_map(|(what, theirs, ours)| {
-                let theirs = (*theirs)?;
-                Some(if theirs == *ours as f64 {
-                    format!("{what} equal")
-                } else {
-                    format!("{what} {theirs:.0} against our {ours}")
-                })
-            })
-            .collect();
+        let compared = pairs.into_iter().filter_map(|(what, theirs, ours)| {
+            let theirs = theirs?;
+            let equal = theirs == ours as f64;
+            let said = says(if equal { "gauge_equal" } else { "gauge_unequal" }).with("what", what);
+            Some(if equal { said } else { said.with("theirs", theirs).with("ours", ours) })
+        });
+        let said: Vec<Remark> = compared.collect();
         if !said.is_empty() {
-            let _ = writeln!(out, "  server's own counters: {}", said.join(", "));
+            let _ = writeln!(out, "  {}", words(&says("gauge_counters").with("said", said)));
         }
     }
 }
@@ -343,26 +316,21 @@ pub fn ladder(server: &Server, steps: &[Step], held: Option<f64>, failed: Option
             out,
             "{line}  {}",
             if step.holds() {
-                style.good("holds")
+                style.good(&words(&says("gauge_holds")))
             } else {
-                style.bad(if s.grows { "the queue grows" } else { "does not hold" })
+                style.bad(&words(&says(if s.grows { "gauge_rung_grows" } else { "gauge_holds_not" })))
             }
         );
         if s.client.tainted {
-            let _ = writeln!(
-                out,
-                "             {}",
-                style.bad(&format!("the client was late by {:.2} ms at p99", s.client.lag_p99_s * 1e3))
-            );
+            let said = says("gauge_rung_late").with("ms", s.client.lag_p99_s * 1e3);
+            let _ = writeln!(out, "             {}", style.bad(&words(&said)));
         }
     }
     let said = match (held, failed) {
-        (Some(held), Some(failed)) => {
-            format!("the knee lies between {} and {} requests a second", digits(held), digits(failed))
-        }
-        (Some(held), None) => format!("all rungs hold, up to {} requests a second: the knee lies above", digits(held)),
-        (None, _) => "not even the first rung holds".to_owned(),
+        (Some(held), Some(failed)) => says("gauge_knee").with("held", held).with("failed", failed),
+        (Some(held), None) => says("gauge_knee_above").with("held", held),
+        (None, _) => says("gauge_knee_below"),
     };
-    let _ = writeln!(out, "\n  {said}");
+    let _ = writeln!(out, "\n  {}", words(&said));
     out
 }

@@ -1,25 +1,14 @@
 //! A measurement as rows in the form of `validation/`, written whole or not at all.
 
-use super::unwritten;
-use crate::inputs;
+use crate::{inputs, output};
 use rackmath::{Catalog, Error};
 use rackmath_measure::gauge::Found;
+use rackmath_measure::judge;
 use rackmath_measure::read::Observed;
 use rackmath_spec::validation;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::path::Path;
-
-/// Writes beside the file first, so that a reader finds the old one or the new one.
-pub fn whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let beside = path.with_extension(format!("tmp{}", std::process::id()));
-    std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path)).map_err(|e| {
-        let _ = std::fs::remove_file(&beside);
-        unwritten(path, e)
-    })?;
-    eprintln!("wrote {}", path.display());
-    Ok(())
-}
 
 pub fn save(
     path: &Path,
@@ -32,7 +21,7 @@ pub fn save(
     let stem = path.file_stem().map_or_else(|| "row".into(), |s| s.to_string_lossy().into_owned());
     let table = validation::read(&stem, &text)?;
     table.check(|model| catalog.model(model).map(drop), |system| catalog.system(system).map(|s| s.n_chips))?;
-    whole(path, text.as_bytes())
+    output::save(path, text.as_bytes())
 }
 
 fn rows(catalog: &Catalog, typed: &Map<String, Value>, o: &Observed, found: Option<&Found>) -> Result<String, Error> {
@@ -98,7 +87,7 @@ fn rows(catalog: &Catalog, typed: &Map<String, Value>, o: &Observed, found: Opti
             let _ = writeln!(out, "common.{key} = {n}");
         }
     }
-    if let Some(hit) = o.cached.filter(|hit| *hit > 0.005) {
+    if let Some(hit) = o.cached.filter(|hit| *hit > judge::HITS) {
         let _ = writeln!(out, "common.prefix_hit = {hit:?}");
     }
     out.push_str("\nrow = [\n");

@@ -6,6 +6,7 @@ use super::prompt::{Endpoint, Writing};
 use super::run::{Ceiling, Ended, Load, Record, run, runtime};
 use super::schedule::{Arrival, Arrivals, Lengths, Sharing, drawn};
 use super::summary::{Summary, Targets, summary};
+use crate::judge;
 use crate::prometheus::Reading;
 use rackmath_spec::SpecError;
 use serde::Serialize;
@@ -14,8 +15,6 @@ use std::time::{Duration, Instant};
 
 /// How long counters are given to catch up after the last answer.
 const SETTLE: Duration = Duration::from_secs(3);
-/// A step of the ladder holds if it serves so much of what is offered.
-const HOLDS: f64 = 0.9;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
@@ -100,8 +99,13 @@ impl Counters {
 }
 
 fn no_answer(client: &Client, fault: &Fault) -> SpecError {
-    SpecError::said(format!("{}: {fault}", client.target))
-        .hint("expected an OpenAI-compatible server there: /v1/models, /v1/completions")
+    let hint = match fault {
+        Fault::Tls(_) => {
+            "expected TLS with a certificate for that host from an authority that is trusted: --ca FILE names another, http:// goes without"
+        }
+        _ => "expected an OpenAI-compatible server there: /v1/models, /v1/completions",
+    };
+    SpecError::said(format!("{}: {fault}", client.target)).hint(hint)
 }
 
 impl Server {
@@ -218,9 +222,9 @@ impl Step {
     /// Whether what was offered was served, without a growing queue, and within the targets where there are any.
     pub fn holds(&self) -> bool {
         let s = &self.measured.summary;
-        let served = s.counts.answered as f64 >= HOLDS * s.counts.asked as f64
-            && s.requests_per_s >= HOLDS * s.offered_per_s * (1.0 - 1.0 / s.window.lengths.max(2.0));
-        served && !s.grows && s.good.is_none_or(|(share, _)| share >= HOLDS)
+        let served = s.counts.answered as f64 >= judge::HOLDS * s.counts.asked as f64
+            && s.requests_per_s >= judge::HOLDS * s.offered_per_s * (1.0 - 1.0 / s.window.lengths.max(2.0));
+        served && !s.grows && s.good.is_none_or(|(share, _)| share >= judge::HOLDS)
     }
 }
 

@@ -12,6 +12,7 @@
 //! from ten batches in order of time, because requests that run together are not independent. A p99 is said of a thousand values or more.
 
 use super::run::{Counted, Ended, Record, Run};
+use crate::judge;
 use rackmath_sim::series::Histogram;
 use rackmath_theory::stats::{normal_quantile, ranked};
 use serde::Serialize;
@@ -84,7 +85,7 @@ pub struct Client {
     pub lag: Option<Figure>,
     /// 99 of 100 requests were taken up within this.
     pub lag_p99_s: f64,
-    /// The most of it that does not taint the figures: the larger of 1 ms and 1 % of the mean TTFT.
+    /// The most of it that does not taint the figures ([`judge::LAG_S`], [`judge::LAG_OF_TTFT`]).
     pub lag_limit_s: f64,
     pub tainted: bool,
     pub connect: Option<Figure>,
@@ -148,7 +149,7 @@ pub struct Window {
     pub requests: u64,
     /// The run was too short or too uneven for one: all of it is taken.
     pub whole: bool,
-    /// Its length over the mean E2E; below 10 the ramp is felt.
+    /// Its length over the mean E2E; below [`judge::LENGTHS`] the ramp is felt.
     pub lengths: f64,
 }
 
@@ -292,7 +293,7 @@ fn window(run: &Run, good: &[&Record]) -> Window {
     let end = run.records.iter().map(|r| r.end).fold(0.0, f64::max);
     let e2e = if good.is_empty() { 0.0 } else { good.iter().filter_map(|r| r.e2e()).sum::<f64>() / good.len() as f64 };
     let last = run.last_scheduled;
-    // Under way at a hundred moments of the middle half, and from when on nine tenths of their median are.
+    // Under way at a hundred moments of the middle half, and from when on enough of their median are.
     let n = 200;
     let mut steps: Vec<f64> = vec![0.0; n + 1];
     if last > 0.0 {
@@ -306,7 +307,8 @@ fn window(run: &Run, good: &[&Record]) -> Window {
     let mut middle = steps[n / 4..3 * n / 4].to_vec();
     middle.sort_by(f64::total_cmp);
     let median = ranked(&middle, 0.5);
-    let from = steps.iter().position(|s| *s >= 0.9 * median && *s > 0.0).map_or(0.0, |i| i as f64 / n as f64 * last);
+    let from =
+        steps.iter().position(|s| *s >= judge::STEADY * median && *s > 0.0).map_or(0.0, |i| i as f64 / n as f64 * last);
     let inside = run.records.iter().filter(|r| r.scheduled >= from && r.scheduled <= last).count();
     let whole = median == 0.0 || inside * 2 < run.records.len() || last - from < e2e;
     let (from, to) = if whole { (0.0, end) } else { (from, last) };
@@ -320,7 +322,7 @@ fn grows(records: &[Record], from: f64, to: f64) -> bool {
     let (early, late) =
         (under_way(records, from + quarter, from + 2.0 * quarter), under_way(records, to - quarter, to));
     // Chance moves the number by its square root; a queue that grows moves it by more.
-    late > early * 1.3 + 2.0 * early.sqrt().max(1.0)
+    late > early * judge::GROWS.0 + judge::GROWS.1 * early.sqrt().max(1.0)
 }
 
 fn client(run: &Run, mean_ttft: f64) -> Client {
@@ -329,7 +331,7 @@ fn client(run: &Run, mean_ttft: f64) -> Client {
     let mut sorted = first_turns.clone();
     sorted.sort_by(f64::total_cmp);
     let lag_p99_s = if sorted.is_empty() { 0.0 } else { ranked(&sorted, 0.99) };
-    let lag_limit_s = (0.01 * mean_ttft).max(1e-3);
+    let lag_limit_s = (judge::LAG_OF_TTFT * mean_ttft).max(judge::LAG_S);
     Client {
         lag: Figure::of(&first_turns),
         lag_p99_s,

@@ -91,10 +91,20 @@ fn per(total: Option<f64>, n: u64) -> Option<f64> {
     total.filter(|_| n > 0).map(|total| total / n as f64)
 }
 
+/// The four figures of a distribution, under the names tools have for them.
+fn figures(at: impl Fn(&str) -> Option<f64>) -> Times {
+    let first = |names: &[&str]| names.iter().find_map(|name| at(name));
+    Times {
+        mean: first(&["mean", "avg"]),
+        p50: first(&["median", "p50", "percentiles/p50"]),
+        p90: first(&["p90", "percentiles/p90"]),
+        p99: first(&["p99", "percentiles/p99"]),
+    }
+}
+
 /// `mean_x_ms`, `median_x_ms`, `p99_x_ms`.
 fn aggregates(v: &Value, what: &str, end: &str) -> Times {
-    let at = |stat: &str| number(v, &format!("/{stat}_{what}{end}"));
-    Times { mean: at("mean"), p50: at("median").or_else(|| at("p50")), p90: at("p90"), p99: at("p99") }
+    figures(|stat| number(v, &format!("/{stat}_{what}{end}")))
 }
 
 fn serving(v: &Value, tool: &str) -> Observed {
@@ -164,24 +174,13 @@ fn sglang(v: &Value) -> Observed {
 fn guidellm(v: &Value) -> Vec<Observed> {
     let benchmarks = v.get("benchmarks").and_then(Value::as_array).into_iter().flatten();
     let each = benchmarks.map(|b| {
-        let stat = |metric: &str| {
-            let at = |what: &str| number(b, &format!("/metrics/{metric}/successful/{what}"));
-            Times { mean: at("mean"), p50: at("median"), p90: at("percentiles/p90"), p99: at("percentiles/p99") }
-        };
+        let stat = |metric: &str| figures(|what| number(b, &format!("/metrics/{metric}/successful/{what}")));
         let strategy = |key: &str| {
             ["/config/strategy/", "/scheduler/strategy/", "/args/strategy/"]
                 .iter()
                 .find_map(|at| number(b, &format!("{at}{key}")))
         };
-        let total = |key: &str| {
-            ["successful", "errored", "incomplete"].map(|s| count(b, &format!("/metrics/request_totals/{s}")))[match key
-            {
-                "successful" => 0,
-                "errored" => 1,
-                _ => 2,
-            }]
-        };
-        let counted = number(b, "/metrics/request_latency/successful/count").map_or(0, |n| n as u64);
+        let counted = count(b, "/metrics/request_latency/successful/count");
         let mut o = Observed {
             tool: "GuideLLM".into(),
             engine: None,
@@ -191,8 +190,8 @@ fn guidellm(v: &Value) -> Vec<Observed> {
                 .or_else(|| strategy("max_concurrency").filter(|_| strategy("rate").is_none())),
             isl: stat("prompt_token_count").mean,
             osl: stat("output_token_count").mean,
-            completed: total("successful").max(counted),
-            failed: total("errored"),
+            completed: count(b, "/metrics/request_totals/successful").max(counted),
+            failed: count(b, "/metrics/request_totals/errored"),
             ttft_ms: stat("time_to_first_token_ms"),
             tpot_ms: stat("inter_token_latency_ms"),
             e2e_ms: stat("request_latency").times(1e3),
@@ -222,8 +221,7 @@ fn in_ms(value: f64, unit: &str) -> f64 {
 fn aiperf(v: &Value) -> Observed {
     let stat = |metric: &str| {
         let unit = text(v, &format!("/{metric}/unit")).unwrap_or_default();
-        let at = |what: &str| number(v, &format!("/{metric}/{what}")).map(|n| in_ms(n, &unit));
-        Times { mean: at("avg"), p50: at("p50"), p90: at("p90"), p99: at("p99") }
+        figures(|what| number(v, &format!("/{metric}/{what}")).map(|n| in_ms(n, &unit)))
     };
     let mean = |metric: &str| number(v, &format!("/{metric}/avg"));
     let config = |paths: &[&str]| paths.iter().find_map(|p| number(v, &format!("/input_config/{p}")));
@@ -261,17 +259,46 @@ fn times(mut values: Vec<f64>) -> Times {
     }
     values.sort_by(f64::total_cmp);
     let at = |p: f64| Some(ranked(&values, p));
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    Times {
-        mean: Some(mean),
-        p50: at(0.5),
-        p90: at(0.9),
-        p99: at(0.99).filter(|_| values.len() >= crate::gauge::FOR_P99),
-    }
+    let p99 = at(0.99).filter(|_| values.len() >= crate::gauge::FOR_P99);
+    Times { mean: mean(&values), p50: at(0.5), p90: at(0.9), p99 }
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// One answered request of a file that tells each: when it was sent and ended in nanoseconds, its times in milliseconds, its tokens.
+#[derive(Clone, Copy, Default)]
+struct One {
+    sent: Option<f64>,
+    ended: Option<f64>,
+    ttft: Option<f64>,
+    tpot: Option<f64>,
+    e2e: Option<f64>,
+    input: Option<f64>,
+    output: Option<f64>,
+}
+
+/// What requests that are told one by one come to.
+fn summed(tool: &str, all: &[One], failed: usize, notes: Vec<String>) -> Observed {
+    let each = |pick: fn(&One) -> Option<f64>| all.iter().filter_map(pick).collect::<Vec<f64>>();
+    let from = each(|r| r.sent).into_iter().fold(f64::INFINITY, f64::min);
+    let seconds = (each(|r| r.ended).into_iter().fold(0.0, f64::max) - from) * 1e-9;
+    let rate = |n: f64| (seconds > 0.0 && seconds.is_finite()).then(|| n / seconds);
+    Observed {
+        tool: tool.into(),
+        isl: mean(&each(|r| r.input)),
+        osl: mean(&each(|r| r.output)),
+        completed: all.len() as u64,
+        failed: failed as u64,
+        ttft_ms: times(each(|r| r.ttft)),
+        tpot_ms: times(each(|r| r.tpot)),
+        e2e_ms: times(each(|r| r.e2e)),
+        requests_per_s: rate(all.len() as f64),
+        output_tok_s: rate(each(|r| r.output).iter().sum()),
+        notes,
+        ..Observed::default()
+    }
 }
 
 fn aiperf_lines(all: &[Value]) -> Observed {
@@ -280,79 +307,51 @@ fn aiperf_lines(all: &[Value]) -> Observed {
         v.get("error").is_none_or(Value::is_null) && v.pointer("/metadata/was_cancelled") != Some(&Value::Bool(true))
     };
     let lines: Vec<&Value> = all.iter().filter(profiled).collect();
-    let ok: Vec<&Value> = lines.iter().copied().filter(good).collect();
-    let each = |metric: &str| -> Vec<f64> {
-        let of = |v: &&Value| {
-            let unit = text(v, &format!("/metrics/{metric}/unit")).unwrap_or_default();
-            number(v, &format!("/metrics/{metric}/value")).map(|n| in_ms(n, &unit))
+    let one = |v: &Value| {
+        let metric = |name: &str| {
+            let unit = text(v, &format!("/metrics/{name}/unit")).unwrap_or_default();
+            number(v, &format!("/metrics/{name}/value")).map(|n| in_ms(n, &unit))
         };
-        ok.iter().filter_map(of).collect()
+        One {
+            sent: number(v, "/metadata/request_start_ns"),
+            ended: number(v, "/metadata/request_end_ns"),
+            ttft: metric("time_to_first_token"),
+            tpot: metric("inter_token_latency"),
+            e2e: metric("request_latency"),
+            input: metric("input_sequence_length"),
+            output: metric("output_sequence_length"),
+        }
     };
-    let span = |key: &str, from: f64, pick: fn(f64, f64) -> f64| {
-        ok.iter().filter_map(|v| number(v, &format!("/metadata/{key}"))).fold(from, pick)
-    };
-    let seconds = (span("request_end_ns", 0.0, f64::max) - span("request_start_ns", f64::INFINITY, f64::min)) * 1e-9;
-    let tokens: f64 = each("output_sequence_length").iter().sum();
-    let rate = |n: f64| (seconds > 0.0 && seconds.is_finite()).then(|| n / seconds);
-    Observed {
-        tool: "AIPerf".into(),
-        isl: mean(&each("input_sequence_length")),
-        osl: mean(&each("output_sequence_length")),
-        completed: ok.len() as u64,
-        failed: (lines.len() - ok.len()) as u64,
-        ttft_ms: times(each("time_to_first_token")),
-        tpot_ms: times(each("inter_token_latency")),
-        e2e_ms: times(each("request_latency")),
-        requests_per_s: rate(ok.len() as f64),
-        output_tok_s: rate(tokens),
-        notes: vec!["its ITL is a request's mean over n - 1: our TPOT".into(), AT_SEND.into()],
-        ..Observed::default()
-    }
+    let ok: Vec<One> = lines.iter().copied().filter(good).map(one).collect();
+    let notes = vec!["its ITL is a request's mean over n - 1: our TPOT".into(), AT_SEND.into()];
+    summed("AIPerf", &ok, lines.len() - ok.len(), notes)
 }
 
 /// Everything from the stamps; a response is taken as a token.
 fn perf_analyzer(v: &Value) -> Observed {
     let requests = v.get("requests").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let stamps = |r: &Value| -> Option<(f64, Vec<f64>)> {
-        let all: Vec<f64> = r.get("response_timestamps")?.as_array()?.iter().filter_map(Value::as_f64).collect();
-        (!all.is_empty()).then_some((r.get("timestamp")?.as_f64()?, all))
+    let one = |r: &Value| {
+        let stamps: Vec<f64> = r.get("response_timestamps")?.as_array()?.iter().filter_map(Value::as_f64).collect();
+        let (sent, first, last) = (r.get("timestamp")?.as_f64()?, *stamps.first()?, *stamps.last()?);
+        let n = stamps.len();
+        Some(One {
+            sent: Some(sent),
+            ended: Some(last),
+            ttft: Some((first - sent).max(0.0) * 1e-6),
+            tpot: (n > 1).then(|| (last - first).max(0.0) * 1e-6 / (n - 1) as f64),
+            e2e: Some((last - sent).max(0.0) * 1e-6),
+            input: None,
+            output: Some(n as f64),
+        })
     };
-    let all: Vec<(f64, Vec<f64>)> = requests.iter().filter_map(stamps).collect();
-    let last = |t: &[f64]| t[t.len() - 1];
-    let ttft = all.iter().map(|(sent, t)| (t[0] - sent).max(0.0) * 1e-6).collect();
-    let tpot = all
-        .iter()
-        .filter(|(_, t)| t.len() > 1)
-        .map(|(_, t)| (last(t) - t[0]).max(0.0) * 1e-6 / (t.len() - 1) as f64)
-        .collect();
-    let e2e = all.iter().map(|(sent, t)| (last(t) - sent).max(0.0) * 1e-6).collect();
-    let from = all.iter().map(|(sent, _)| *sent).fold(f64::INFINITY, f64::min);
-    let to = all.iter().map(|(_, t)| last(t)).fold(0.0, f64::max);
-    let seconds = (to - from) * 1e-9;
-    let tokens: usize = all.iter().map(|(_, t)| t.len()).sum();
-    let rate = |n: f64| (seconds > 0.0 && seconds.is_finite()).then(|| n / seconds);
-    Observed {
-        tool: "perf_analyzer".into(),
-        osl: mean(&all.iter().map(|(_, t)| t.len() as f64).collect::<Vec<_>>()),
-        completed: all.len() as u64,
-        failed: (requests.len() - all.len()) as u64,
-        ttft_ms: times(ttft),
-        tpot_ms: times(tpot),
-        e2e_ms: times(e2e),
-        requests_per_s: rate(all.len() as f64),
-        output_tok_s: rate(tokens as f64),
-        notes: vec!["tokens are counted as responses: it does not say how many a response held".into(), AT_SEND.into()],
-        ..Observed::default()
-    }
+    let ok: Vec<One> = requests.iter().filter_map(one).collect();
+    let notes =
+        vec!["tokens are counted as responses: it does not say how many a response held".into(), AT_SEND.into()];
+    summed("perf_analyzer", &ok, requests.len() - ok.len(), notes)
 }
 
 fn inference_perf(v: &Value) -> Observed {
-    let stat = |metric: &str| {
-        let at = |what: &[&str]| {
-            what.iter().find_map(|w| number(v, &format!("/successes/latency/{metric}/{w}"))).map(|s| s * 1e3)
-        };
-        Times { mean: at(&["mean"]), p50: at(&["median", "p50"]), p90: at(&["p90"]), p99: at(&["p99"]) }
-    };
+    let stat = |metric: &str| figures(|what| number(v, &format!("/successes/latency/{metric}/{what}"))).times(1e3);
     let (asked, sent) = (number(v, "/load_summary/requested_rate"), number(v, "/load_summary/achieved_rate"));
     let mut o = Observed {
         tool: "inference-perf".into(),

@@ -13,6 +13,7 @@
 //! Means of histograms are exact, percentiles lie between two edges of a bucket. A counter that falls means that the server started anew.
 //! Source: Little 1961; names of metrics as in `prometheus`.
 
+use crate::judge;
 use crate::prometheus::{Reading, Scrape, between};
 use rackmath_spec::SpecError;
 use serde::Serialize;
@@ -61,68 +62,33 @@ pub struct View {
     pub alerts: Vec<Alert>,
 }
 
-/// What somebody should know.
+/// What somebody should know: in JSON a remark, whose words stand in `report`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "says")]
+#[serde(tag = "says")]
 pub enum Alert {
+    #[serde(rename = "watch_restarted")]
     Restarted,
     /// Nothing came out.
+    #[serde(rename = "watch_idle")]
     Idle,
     /// More waits at the end than at the beginning.
-    QueueGrows {
-        from: f64,
-        to: f64,
-    },
+    #[serde(rename = "watch_queue_grows")]
+    QueueGrows { from: f64, to: f64 },
     /// Requests wait although fewer than can run do.
-    Waiting {
-        requests: f64,
-    },
+    #[serde(rename = "watch_waiting")]
+    Waiting { requests: f64 },
     /// The cache is nearly full.
-    CacheFull {
-        used: f64,
-    },
+    #[serde(rename = "watch_cache_full")]
+    CacheFull { used: f64 },
     /// Work was thrown away.
-    Preempted {
-        times: f64,
-    },
+    #[serde(rename = "watch_preempted")]
+    Preempted { times: f64 },
     /// Waiting is most of the time to the first token.
-    QueueIsMost {
-        queue_ms: f64,
-        ttft_ms: f64,
-    },
+    #[serde(rename = "watch_queue_is_most")]
+    QueueIsMost { queue_ms: f64, ttft_ms: f64, share: f64 },
     /// Requests under way and Little's law differ.
-    NotSteady {
-        running: f64,
-        law: f64,
-    },
-}
-
-impl Alert {
-    pub fn words(&self) -> String {
-        match *self {
-            Self::Restarted => "counters fell: the server was started anew, and this interval says nothing".into(),
-            Self::Idle => "idle: no token came out in this interval".into(),
-            Self::QueueGrows { from, to } => format!(
-                "the queue grows: {from:.0} waited at the beginning, {to:.0} at the end; more comes than is served"
-            ),
-            Self::Waiting { requests } => format!("{requests:.0} requests wait to be taken up"),
-            Self::CacheFull { used } => {
-                format!("the KV cache is {:.0} % full: the next long prompt waits or pushes another out", used * 100.0)
-            }
-            Self::Preempted { times } => format!("{times:.0} requests were pushed out of the cache and begun again"),
-            Self::QueueIsMost { queue_ms, ttft_ms } => {
-                format!(
-                    "waiting is {:.0} % of the time to the first token ({queue_ms:.0} of {ttft_ms:.0} ms): capacity, not prompts, is what is short",
-                    queue_ms / ttft_ms * 100.0
-                )
-            }
-            Self::NotSteady { running, law } => {
-                format!(
-                    "{running:.1} requests were seen under way, {law:.1} by Little's law: the traffic is not steady, compare over a longer time"
-                )
-            }
-        }
-    }
+    #[serde(rename = "watch_not_steady")]
+    NotSteady { running: f64, law: f64 },
 }
 
 /// Sums up scrapes in order of time; nothing of fewer than two.
@@ -199,27 +165,26 @@ fn alerts(v: &View, waited: f64) -> Vec<Alert> {
     if v.output_tok_s == Some(0.0) {
         all.push(Alert::Idle);
     }
-    if waits > waited + 2.0 * waited.sqrt().max(2.0) {
+    if waits > waited + judge::QUEUE_GROWS * waited.sqrt().max(judge::QUEUE_GROWS) {
         all.push(Alert::QueueGrows { from: waited, to: waits });
     } else if waits >= 1.0 {
         all.push(Alert::Waiting { requests: waits });
     }
-    if let Some(used) = v.kv_used.filter(|used| *used > 0.95) {
+    if let Some(used) = v.kv_used.filter(|used| *used > judge::CACHE_FULL) {
         all.push(Alert::CacheFull { used });
     }
     if let Some(times) = v.preempted.filter(|n| *n > 0.0) {
         all.push(Alert::Preempted { times });
     }
     if let (Some(queue_ms), Some(ttft_ms)) = (v.queue_ms, v.ttft_ms)
-        && queue_ms > 0.5 * ttft_ms
+        && queue_ms > judge::QUEUE_MOST * ttft_ms
         && ttft_ms > 0.0
     {
-        all.push(Alert::QueueIsMost { queue_ms, ttft_ms });
+        all.push(Alert::QueueIsMost { queue_ms, ttft_ms, share: queue_ms / ttft_ms });
     }
-    // An instant is a poor mean: ten of them at least.
     if let (Some(running), Some(law)) = (v.running, v.by_littles_law)
-        && v.samples >= 10
-        && (running - law).abs() > 0.2 * running.max(law)
+        && v.samples >= judge::LOOKS
+        && (running - law).abs() > judge::LITTLE_OFF * running.max(law)
         && running.max(law) > 1.0
     {
         all.push(Alert::NotSteady { running, law });

@@ -36,6 +36,8 @@ pub struct Manner {
     pub first: Duration,
     pub per_prompt_token: Duration,
     pub gap: Duration,
+    /// By how much both delays of the n-th request are longer.
+    pub vary: fn(u64) -> f64,
     /// Tokens in a chunk.
     pub per_chunk: u64,
     /// Whether each chunk brings the count.
@@ -53,6 +55,7 @@ impl Default for Manner {
             first: Duration::from_millis(5),
             per_prompt_token: Duration::ZERO,
             gap: Duration::from_millis(1),
+            vary: |_| 1.0,
             per_chunk: 1,
             continuous: true,
             hold: 0,
@@ -68,6 +71,40 @@ pub struct Counters {
     pub finished: AtomicU64,
     pub input: AtomicU64,
     pub output: AtomicU64,
+    pub truth: Mutex<Truth>,
+}
+
+/// What the server itself did to its answers, in seconds; kept from the first look at `/truth` on.
+#[derive(Default)]
+pub struct Truth {
+    kept: bool,
+    pub ttft: Vec<f32>,
+    pub itl: Vec<f32>,
+    pub e2e: Vec<f32>,
+}
+
+impl Truth {
+    fn keep(&mut self, came: Instant, stamps: &[Instant]) {
+        if !self.kept {
+            return;
+        }
+        let since = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f32();
+        self.ttft.extend(stamps.first().map(|t| since(came, *t)));
+        self.e2e.extend(stamps.last().map(|t| since(came, *t)));
+        self.itl.extend(stamps.windows(2).map(|w| since(w[0], w[1])));
+    }
+
+    /// All of it as JSON; from now on it begins anew.
+    fn told(&mut self) -> String {
+        let list = |values: &[f32]| {
+            let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+            texts.join(",")
+        };
+        let text =
+            format!("{{\"ttft\":[{}],\"itl\":[{}],\"e2e\":[{}]}}", list(&self.ttft), list(&self.itl), list(&self.e2e));
+        *self = Self { kept: true, ..Self::default() };
+        text
+    }
 }
 
 pub struct Mock {
@@ -190,10 +227,14 @@ fn serve(mut stream: TcpStream, manner: &Manner, counters: &Counters, over: &Ato
                 "{\"data\":[{\"id\":\"mock\",\"owned_by\":\"vllm\",\"max_model_len\":8192}]}",
             )?,
             "/version" => plain(&mut stream, 200, "application/json", "{\"version\":\"0.0.1\"}")?,
+            "/truth" => {
+                let told = counters.truth.lock().expect("whole").told();
+                plain(&mut stream, 200, "application/json", &told)?;
+            }
             "/metrics" => plain(&mut stream, 200, "text/plain", &metrics(counters))?,
             "/v1/completions" | "/v1/chat/completions" => {
                 let n = counters.requests.fetch_add(1, Ordering::SeqCst);
-                if !answer(&mut stream, &r.body, manner, counters, (manner.act)(n), came, over)? {
+                if !answer(&mut stream, &r.body, manner, counters, n, came, over)? {
                     return Ok(());
                 }
                 served += 1;
@@ -217,10 +258,12 @@ fn answer(
     body: &str,
     manner: &Manner,
     counters: &Counters,
-    act: Act,
+    n: u64,
     came: Instant,
     over: &AtomicBool,
 ) -> std::io::Result<bool> {
+    let act = (manner.act)(n);
+    let longer = |delay: Duration| delay.mul_f64((manner.vary)(n));
     let number = |key: &str| {
         let rest = &body[body.find(key)? + key.len()..];
         rest.split(|c: char| !c.is_ascii_digit()).find(|w| !w.is_empty())?.parse::<u64>().ok()
@@ -271,11 +314,12 @@ fn answer(
         thread::sleep(Duration::from_millis(2));
     }
     counters.input.fetch_add(prompt, Ordering::SeqCst);
-    let first = came + manner.first + manner.per_prompt_token * u32::try_from(prompt).unwrap_or(u32::MAX);
+    let first = came + longer(manner.first) + manner.per_prompt_token * u32::try_from(prompt).unwrap_or(u32::MAX);
     let most = if act == Act::Endless { u64::MAX } else { wanted };
-    let (mut sent, mut chunks) = (0, 0);
+    let gap = longer(manner.gap);
+    let (mut sent, mut chunks, mut stamps) = (0, 0, Vec::new());
     while sent < most && !over.load(Ordering::Relaxed) {
-        until(first + manner.gap * chunks);
+        until(first + gap * chunks);
         let k = manner.per_chunk.min(most - sent);
         sent += k;
         chunks += 1;
@@ -299,9 +343,13 @@ fn answer(
         data.extend_from_slice(if act == Act::HalfCharacter { b"\xe2\x82" } else { b"word" });
         data.extend_from_slice(format!("\",\"finish_reason\":{finish}}}]{usage}}}\n\n").as_bytes());
         counters.output.fetch_add(k, Ordering::SeqCst);
+        if act == Act::Answer {
+            stamps.push(Instant::now());
+        }
         piece(stream, &data)?;
     }
     counters.finished.fetch_add(1, Ordering::SeqCst);
+    counters.truth.lock().expect("whole").keep(came, &stamps);
     piece(stream, format!("data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":{prompt},\"completion_tokens\":{sent}}}}}\n\ndata: [DONE]\n\n").as_bytes())?;
     stream.write_all(b"0\r\n\r\n")?;
     Ok(true)

@@ -65,14 +65,14 @@ impl From<Remark> for Json {
 }
 
 /// Begins a remark.
-pub(crate) fn says(id: &'static str) -> Remark {
+pub fn says(id: &'static str) -> Remark {
     Remark { says: id.into(), with: BTreeMap::new() }
 }
 
 impl Remark {
     /// The same, with a value; nothing, no and an empty list are left out.
     #[must_use]
-    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Part>) -> Self {
+    pub fn with(mut self, name: &'static str, value: impl Into<Part>) -> Self {
         let part = value.into();
         if part != Part::List(Vec::new()) {
             self.with.insert(name.into(), part);

@@ -1,25 +1,29 @@
 //! `rackmath watch`: a running server from its own counters, beside what it should do: where it stands on the curve of latency against throughput and
 //! under the roofline, what its tokens cost, what twice the load would bring, and what is wrong, in words.
 
-use crate::gauge::beside::{self, Beside, Seen, digits};
-use crate::gauge::{client, seconds};
+mod page;
+
+use crate::failure;
+use crate::gauge::beside::{self, Beside, Seen};
 use crate::inputs::{self, Inputs};
 use crate::menu::{option, path, switch};
-use crate::output::{Output, print};
+use crate::output::{Output, Whole, print};
+use crate::socket::{self, seconds};
 use crate::{flags, gauge};
 use clap::{Arg, ArgMatches};
 use rackmath::ask::{Question, Reply};
 use rackmath::estimate::{Answer, sweep};
 use rackmath::field::{Field, put};
+use rackmath::figure::{Figure, Mark};
+use rackmath::remark::{Remark, says};
 use rackmath::{Catalog, Error};
 use rackmath_measure::gauge::{Client, Found, Limits, Stop, discovered, scraped};
 use rackmath_measure::prometheus::{Reading, Scrape};
 use rackmath_measure::read::{Observed, Times};
 use rackmath_measure::watch::{MARK, Taken, View, replayed, view};
-use rackmath_report::Style;
-use rackmath_report::words::words;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -35,11 +39,8 @@ pub fn fields() -> Vec<Field> {
 }
 
 pub fn args() -> Vec<Arg> {
-    vec![
-        Arg::new("url")
-            .value_name("URL")
-            .help("Where the server is, such as http://127.0.0.1:8000")
-            .required_unless_present("replay"),
+    let own = vec![
+        socket::url("replay"),
         option("interval", "TIME", "Over how long counters are compared; below 15s the figures jump")
             .default_value("15s"),
         switch("once", "One interval, then end"),
@@ -51,13 +52,13 @@ pub fn args() -> Vec<Arg> {
         .num_args(1..)
         .conflicts_with("url"),
         path("save-scrapes", "FILE", "Append every scrape to a file that --replay reads"),
-        option("served-model-name", "NAME", "Which model, where several are served"),
-        option("i-may-load", "HOST", "Says that a host outside this machine and private networks may be asked")
-            .action(clap::ArgAction::Append),
-        option("key-env", "NAME", "Environment variable with the key; it is neither printed nor saved")
-            .default_value("OPENAI_API_KEY"),
-        path("ca", "FILE", "Certificates to trust, as PEM, instead of the system's"),
-    ]
+        path(
+            "page",
+            "FILE",
+            "Write the view as a page for a browser too, anew in every interval; it shows the newest by itself",
+        ),
+    ];
+    own.into_iter().chain(socket::args()).collect()
 }
 
 /// What is shown, and printed as JSON.
@@ -78,8 +79,12 @@ struct Shown {
     usd_per_hour: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens_per_usd: Option<f64>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    without: String,
+    /// Why there is no prediction beside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without: Option<Remark>,
+    /// The predicted curve with the server on it.
+    #[serde(skip)]
+    figure: Option<Figure>,
 }
 
 /// The prediction at twice the load.
@@ -89,7 +94,7 @@ struct Doubled {
     tpot_ms: Option<f64>,
     ttft_ms: Option<f64>,
     output_tok_s: Option<f64>,
-    problem: Option<String>,
+    problem: Option<Remark>,
 }
 
 struct Watch<'a> {
@@ -98,6 +103,11 @@ struct Watch<'a> {
     typed: Map<String, Value>,
     found: Option<Found>,
     curve: Vec<sweep::Row>,
+    figure: Option<Figure>,
+    /// Where the page goes, how often it is written, and what it has shown.
+    page: Option<(PathBuf, f64)>,
+    past: VecDeque<page::Past>,
+    time: f64,
 }
 
 pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<u8, Error> {
@@ -108,7 +118,18 @@ pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<u8, 
     if !(0.1..=86_400.0).contains(&interval) {
         return Err(Error::value("interval", interval, "0.1 s to a day"));
     }
-    let mut watch = Watch { catalog: &catalog, inputs, typed, found: None, curve: Vec::new() };
+    let page = given.get_one::<PathBuf>("page").map(|path| (path.clone(), interval));
+    let mut watch = Watch {
+        catalog: &catalog,
+        inputs,
+        typed,
+        found: None,
+        curve: Vec::new(),
+        figure: None,
+        page,
+        past: VecDeque::new(),
+        time: 0.0,
+    };
     if let Some(files) = given.get_many::<PathBuf>("replay") {
         let mut all: Vec<Taken> = Vec::new();
         for (i, file) in files.enumerate() {
@@ -129,12 +150,11 @@ pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<u8, 
 }
 
 fn live(watch: &mut Watch<'_>, given: &ArgMatches, interval: f64, output: &Output) -> Result<u8, Error> {
-    let client = client(given, Limits { total_s: 30.0, head_s: 30.0, ..Limits::default() })?;
+    let client = socket::client(given, Limits { total_s: 30.0, head_s: 30.0, ..Limits::default() })?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| Error::said(e.to_string()))?;
-    let name = given.get_one::<String>("served-model-name").map(String::as_str);
     let found = runtime
-        .block_on(discovered(&client, name))
+        .block_on(discovered(&client, socket::model(given)))
         .map_err(|fault| Error::said(format!("{}: {fault}", client.target)))?;
     if !found.metrics {
         return Err(Error::said(format!(
@@ -147,14 +167,7 @@ fn live(watch: &mut Watch<'_>, given: &ArgMatches, interval: f64, output: &Outpu
         ));
     }
     watch.found = Some(found);
-    let stop = Stop::default();
-    let handler = stop.clone();
-    let _ = ctrlc::set_handler(move || {
-        if handler.stopped() {
-            std::process::exit(130);
-        }
-        handler.now();
-    });
+    let stop = socket::stopping();
     let (begun, once) = (Instant::now(), given.get_flag("once"));
     let mut last: Option<Taken> = None;
     while !stop.stopped() {
@@ -209,7 +222,7 @@ fn look_at(
             .append(true)
             .open(file)
             .and_then(|mut f| f.write_all(text.as_bytes()));
-        appended.map_err(|e| gauge::unwritten(file, e))?;
+        appended.map_err(|e| failure::at(file, e))?;
     }
     Ok(Reading::of(&scrape).map(|reading| Taken { at, reading }))
 }
@@ -218,11 +231,24 @@ impl Watch<'_> {
     fn show(&mut self, taken: &[Taken], output: &Output, clear: bool) -> Result<(), Error> {
         let Some(view) = view(taken) else { return Ok(()) };
         let shown = self.held_against(view)?;
+        self.time += shown.view.seconds;
+        if let Some((path, interval)) = &self.page {
+            self.past.push_back(page::Past::of(self.time, &shown.view));
+            if self.past.len() > page::KEPT {
+                self.past.pop_front();
+            }
+            let html = page::html(&shown, self.past.make_contiguous(), *interval);
+            let mut whole = Whole::new(path)?;
+            whole.file().write_all(html.as_bytes()).map_err(|e| failure::at(path, e))?;
+            whole.done()?;
+        }
         if output.json {
-            return print(&rackmath::ask::json(&shown)?);
+            // A line for each interval.
+            let line = serde_json::to_string(&shown).map_err(|e| Error::said(e.to_string()))?;
+            return print(&(line + "\n"));
         }
         let home = if clear && output.style.color { "\x1b[2J\x1b[H" } else { "" };
-        print(&format!("{home}{}\n", text(&shown, output.style)))
+        print(&format!("{home}{}\n", page::text(&shown, output.style)))
     }
 
     fn held_against(&mut self, view: View) -> Result<Shown, Error> {
@@ -251,15 +277,16 @@ impl Watch<'_> {
             doubled: None,
             usd_per_hour: None,
             tokens_per_usd: None,
-            without: String::new(),
+            without: None,
+            figure: None,
         };
         if shown.view.restarted || o.output_tok_s.is_none_or(|t| t <= 0.0) || o.isl.is_none() || o.osl.is_none() {
-            shown.without = "no prediction beside: the metrics of this interval tell no load with lengths".into();
+            shown.without = Some(says("watch_no_load"));
             return Ok(shown);
         }
         let seen = Seen { found: self.found.as_ref(), measured: None };
         match beside::asked(self.catalog, &mut self.inputs, &self.typed, &o, seen)? {
-            Err(why) => shown.without = why,
+            Err(why) => shown.without = Some(why),
             Ok((request, answer)) => {
                 shown.beside = Some(beside::compared(&answer, &o, seen));
                 self.placed(&mut shown, request, &answer, &o);
@@ -296,7 +323,7 @@ impl Watch<'_> {
                 tpot_ms: s.map(|s| s.tpot_ms.value),
                 ttft_ms: s.and_then(|s| s.ttft_ms).map(|t| t.value),
                 output_tok_s: s.map(|s| s.output_tok_s.value),
-                problem: a.problem.as_ref().map(|p| words(&p.what)),
+                problem: a.problem.as_ref().map(|p| p.what.clone()),
             });
         }
         if self.curve.is_empty() {
@@ -310,10 +337,16 @@ impl Watch<'_> {
             if let Ok(Reply::EstimateSweep(a)) =
                 Question::EstimateSweep.answer(self.catalog, self.inputs.with_files(sweep), &inputs::terms())
             {
-                self.curve = a.rows;
+                (self.curve, self.figure) = (a.rows, Some(a.figure));
             }
         }
         shown.curve.clone_from(&self.curve);
+        shown.figure.clone_from(&self.figure);
+        let here = o.tpot_ms.mean.filter(|t| *t > 0.0).zip(o.output_tok_s);
+        if let (Some(figure), Some((tpot, output))) = (&mut shown.figure, here) {
+            let (x, y) = (1e3 / tpot, output / shown.chips as f64);
+            figure.marks = vec![Mark { x, y, label: says("watch_now") }];
+        }
         let typed = Value::Object(request);
         let price = typed.pointer("/setting/price_usd_per_chip_hour").and_then(Value::as_f64);
         let listed = || {
@@ -322,134 +355,5 @@ impl Watch<'_> {
         };
         shown.usd_per_hour = price.or_else(listed).map(|p| p * shown.chips as f64);
         shown.tokens_per_usd = shown.usd_per_hour.filter(|p| *p > 0.0).zip(o.output_tok_s).map(|(p, t)| t * 3600.0 / p);
-    }
-}
-
-fn text(s: &Shown, style: Style) -> String {
-    let v = &s.view;
-    let mut out = format!("{}\n", style.bold(&format!("{} over {} s", v.engine, digits(v.seconds))));
-    let or = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), digits);
-    let _ = writeln!(
-        out,
-        "  running {}, waiting {}, KV cache {} full{}",
-        or(v.running),
-        or(v.waiting),
-        v.kv_used.map_or_else(|| "-".into(), |k| format!("{:.1} %", k * 100.0)),
-        v.kv_tokens.map_or_else(String::new, |n| format!(" of {} tokens", digits(n)))
-    );
-    let _ = writeln!(
-        out,
-        "  {} requests/s; prompts {}, answers {} tokens; {} tokens/s in, {} out; prefix hits {}",
-        or(v.rate),
-        or(v.isl),
-        or(v.osl),
-        or(v.input_tok_s),
-        or(v.output_tok_s),
-        v.hit.map_or_else(|| "-".into(), |h| format!("{:.1} %", h * 100.0))
-    );
-    let edges = |range: Option<(f64, f64)>| {
-        range.map_or_else(String::new, |(low, high)| format!(" (middle {} to {})", digits(low), digits(high)))
-    };
-    let _ = writeln!(
-        out,
-        "  means: TTFT {} ms{}, of it waiting {}; TPOT {} ms{}; E2E {} ms; a pass {} ms",
-        or(v.ttft_ms),
-        edges(v.ttft_p50_ms),
-        or(v.queue_ms),
-        or(v.tpot_ms),
-        edges(v.tpot_p50_ms),
-        or(v.e2e_ms),
-        or(v.step_ms)
-    );
-    for alert in &v.alerts {
-        let _ = writeln!(out, "  {} {}", style.bad("!"), alert.words());
-    }
-    if let Some(b) = &s.beside {
-        let _ = writeln!(out, "\n  beside {} on {}, {}:", b.model, b.machine, b.engine);
-        for r in b.rows.iter().filter(|r| r.measured.is_some() && r.predicted.is_some()) {
-            let (m, p) = (
-                r.measured.unwrap_or(0.0),
-                r.predicted.unwrap_or(rackmath::estimate::Range { value: 0.0, low: 0.0, high: 0.0 }),
-            );
-            let verdict = if r.inside == Some(true) { style.good("inside") } else { style.bad("outside") };
-            let _ = writeln!(
-                out,
-                "    {:<9} {:>10} {:<6} predicted {:>10}, {} to {}: {verdict}",
-                r.name,
-                digits(m),
-                r.unit,
-                digits(p.value),
-                digits(p.low),
-                digits(p.high)
-            );
-        }
-        for line in &b.blame {
-            let _ = writeln!(out, "    - {line}");
-        }
-    }
-    if let Some((predicted, measured)) = s.of_limit {
-        let held =
-            measured.map_or_else(String::new, |m| format!("; {:.0} % by the measured time per token", m * 100.0));
-        let _ = writeln!(out, "\n  roofline: the mean step should run at {:.0} % of it{held}", predicted * 100.0);
-    }
-    curve(&mut out, s, style);
-    if let (Some(hour), Some(per)) = (s.usd_per_hour, s.tokens_per_usd) {
-        let _ = writeln!(
-            out,
-            "  money: {} $/h for {} chips; {} output tokens a dollar",
-            digits(hour),
-            s.chips,
-            digits(per)
-        );
-    }
-    if let Some(d) = &s.doubled {
-        let _ = writeln!(
-            out,
-            "  at twice the load ({}): TTFT {} ms, TPOT {} ms, {} tokens/s out{}",
-            digits(d.rate),
-            or(d.ttft_ms),
-            or(d.tpot_ms),
-            or(d.output_tok_s),
-            d.problem.as_ref().map_or_else(String::new, |p| format!("; {p}"))
-        );
-    }
-    if !s.without.is_empty() {
-        let _ = writeln!(out, "  {}", style.dim(&s.without));
-    }
-    out
-}
-
-/// The predicted curve, and between which of its points the server stands.
-fn curve(out: &mut String, s: &Shown, style: Style) {
-    let Some(now) = s.view.output_tok_s.filter(|_| !s.curve.is_empty()) else { return };
-    let here = now / s.chips as f64;
-    let _ = writeln!(out, "  curve:  {}", style.dim("under way   tok/s a chip   TPOT ms   TTFT ms"));
-    let at = s.curve.iter().position(|r| r.output_tok_s_per_chip >= here).unwrap_or(s.curve.len());
-    for (i, r) in s.curve.iter().enumerate() {
-        if i == at {
-            let _ = writeln!(
-                out,
-                "       {}",
-                style.bold(&format!(
-                    "-> {:>9}   {:>12}   {:>7}   {:>7}   now",
-                    s.view.running.map_or_else(|| "-".into(), digits),
-                    digits(here),
-                    s.view.tpot_ms.map_or_else(|| "-".into(), digits),
-                    s.view.ttft_ms.map_or_else(|| "-".into(), digits)
-                ))
-            );
-        }
-        let _ = writeln!(
-            out,
-            "          {:>9}   {:>12}   {:>7}   {:>7}",
-            digits(r.concurrency),
-            digits(r.output_tok_s_per_chip),
-            digits(r.tpot_ms),
-            digits(r.ttft_ms)
-        );
-    }
-    if at == s.curve.len() {
-        let _ =
-            writeln!(out, "       {}", style.bold(&format!("-> above the curve: {} tokens/s a chip", digits(here))));
     }
 }
