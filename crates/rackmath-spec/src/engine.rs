@@ -3,7 +3,7 @@
 //! An engine is a family of versions that behave alike. Its constants say nothing about a model or a chip, so that they
 //! carry over to both; what the equations do with them stands in the theory crate's `pass` and `serving` chapters.
 
-use crate::file::noun::{ms, noun, part, seconds, text_or_none, us, within};
+use crate::file::noun::{ms, noun, part, seconds, share_or_none, text_or_none, us, within};
 use crate::memory::MemoryRule;
 use crate::{Chip, Dtype, MoeFormat, Residual, SpecError};
 use rackmath_units::{Fraction, Seconds};
@@ -146,8 +146,9 @@ pub struct Schedule {
     /// Cache format instead of the model's.
     #[serde(default, deserialize_with = "text_or_none")]
     pub kv: Option<Dtype>,
-    #[serde(deserialize_with = "part")]
-    pub memory: Fraction,
+    /// The share of a chip's memory it takes: as said, or as its file states where [`Engine::memory`] has no rule.
+    #[serde(default, deserialize_with = "share_or_none")]
+    pub memory: Option<Fraction>,
     #[serde(rename = "reserve_whole")]
     pub admission: Admission,
     /// From so many tokens on, half a batch computes while the other half travels to its experts; never when absent.
@@ -435,6 +436,9 @@ pub struct Overhead {
     /// Both for expert layers, whose rows are never dealt evenly; those of all kernels when absent.
     #[serde(default)]
     pub expert_stretch: Option<(f64, f64)>,
+    /// The same for experts in 16 bits, whose rows are not narrowed before; as the others when absent.
+    #[serde(default)]
+    pub expert_stretch_wide: Option<(f64, f64)>,
     /// Launches of an expert layer in a captured graph, as a share of those timed alone.
     pub expert_floor: f64,
     #[serde(rename = "host_us", deserialize_with = "us")]
@@ -562,6 +566,12 @@ impl Engine {
     /// Whether it speaks for a version: one of its own, and not newer than any that was looked at.
     pub fn knows(&self, version: Version) -> bool {
         self.covers(version) && self.newest.is_none_or(|newest| !version.is_after(newest))
+    }
+
+    /// The share of a chip's memory it takes, where nothing is known of the chip.
+    pub fn usual_share(&self) -> Fraction {
+        let by_rule = || self.memory_rule(self.version).map(|rule| rule.utilisation);
+        self.schedule.memory.or_else(by_rule).unwrap_or(Fraction::ONE)
     }
 
     /// How a version counts memory: the newest rule that is not newer than it, the last where no version is said.

@@ -507,7 +507,7 @@ fn without_copies_the_group_stores_every_byte_once_and_holds_more_sequences() {
         Arc::make_mut(&mut Arc::make_mut(&mut on.system).chip).memory =
             CATALOG.system("gb300-nvl72").unwrap().chip.memory.clone();
         let on = Deployment { kv: Dtype::Bf16, ..on };
-        let (context, utilisation) = (Tokens::new(32_000.0), Fraction::new(0.95));
+        let (context, utilisation) = (Tokens::new(32_000.0), Some(Fraction::new(0.95)));
         let load = placement::Load { batch: 8.0, context, tokens: 2048.0, utilisation };
         let placed = |dcp: u64| place(&cut(&on, tp, dcp), &load);
         let stored = |dcp: u64| -> f64 { placed(dcp).stages.iter().map(|s| s.held.kv * s.chips as f64).sum() };
@@ -556,7 +556,7 @@ static EVERY: LazyLock<Vec<Deployment>> = LazyLock::new(|| {
 });
 
 fn load(batch: f64) -> placement::Load {
-    placement::Load { batch, context: Tokens::new(5000.0), tokens: 512.0, utilisation: Fraction::new(0.9) }
+    placement::Load { batch, context: Tokens::new(5000.0), tokens: 512.0, utilisation: Some(Fraction::new(0.9)) }
 }
 
 fn laid(on: &Deployment, layout: Layout) -> Deployment {

@@ -2,10 +2,11 @@
 //!
 //! | engine | flags | where |
 //! |--------|-------|-------|
-//! | SGLang, DeepSeek-R1 and Qwen3.5 on Blackwell | `--scheduler-recv-interval` 10, from 16 requests on 30; `--chunked-prefill-size` 16,384 in NVFP4, 32,768 in FP8; on four chips in FP8 8,192, with `--mem-fraction-static` 0.95 | `benchmarks/dsr1_fp4_b200.sh`, `dsr1_fp8_b200.sh`, `single_node/qwen3.5_fp8_b200.sh`, `single_node/qwen3.5_fp4_b200.sh`, `single_node/dsr1_fp4_b300.sh` |
-//! | SGLang, GLM-5 on Blackwell | `--chunked-prefill-size` 32,768 | `single_node/glm5_fp8_b200.sh` |
-//! | SGLang, DeepSeek-R1 on H200; on MI300X and MI325X; on MI355X | `--chunked-prefill-size` 32,768; 131,072; 196,608 | `dsr1_fp8_h200.sh`, `dsr1_fp8_mi300x.sh`, `dsr1_fp8_mi325x.sh`, `dsr1_fp8_mi355x.sh` |
+//! | SGLang, DeepSeek-R1 and Qwen3.5 on Blackwell | `--scheduler-recv-interval` 10, from 16 requests on 30; `--chunked-prefill-size` 16,384 in NVFP4, 32,768 in FP8; on four chips in FP8 8,192; `--mem-fraction-static` 0.85 in NVFP4, 0.82 in FP8, 0.95 on four chips | `benchmarks/dsr1_fp4_b200.sh`, `dsr1_fp8_b200.sh`, `single_node/qwen3.5_fp8_b200.sh`, `single_node/qwen3.5_fp4_b200.sh`, `single_node/dsr1_fp4_b300.sh` |
+//! | SGLang, GLM-5 on Blackwell | `--chunked-prefill-size` 32,768, `--mem-fraction-static` 0.85 | `single_node/glm5_fp8_b200.sh` |
+//! | SGLang, DeepSeek-R1 on H200; on MI300X and MI325X; on MI355X | `--chunked-prefill-size` 32,768; 131,072; 196,608; `--mem-fraction-static` 0.82 on H200, 0.8 on AMD's chips | `dsr1_fp8_h200.sh`, `dsr1_fp8_mi300x.sh`, `dsr1_fp8_mi325x.sh`, `dsr1_fp8_mi355x.sh` |
 //! | TensorRT-LLM with attention groups | `attention_dp_config`: balanced, `timeout_iters` 60 for DeepSeek-R1, the engine's own 50 for gpt-oss | `dsr1_fp4_b200_trt.sh`, `dsr1_fp8_h200_trt.sh`, `gptoss_fp4_b200_trt.sh`; `AttentionDpConfig` in TensorRT-LLM's `llm_args.py` |
+//! | TensorRT-LLM | `free_gpu_memory_fraction` 0.8 for DeepSeek-R1 on Blackwell, 0.75 on H200, 0.85 for gpt-oss | the same |
 //!
 //! Until the end of January 2026 nothing was sent before the requests that count; since then twice as many as run at once
 //! (pull request 480, opened 2026-01-17 with ten days to review). SGLang on AMD's chips is as slow to begin as before: ten
@@ -24,28 +25,29 @@ pub(super) fn started(setup: Setup, concurrency: f64) -> Setup {
     let blackwell = chip.starts_with("b200") || chip.starts_with("b300");
     let four_bits = setup.weights.as_deref() == Some("nvfp4");
     let (deepseek, qwen) = (model == "deepseek-v3", model.starts_with("qwen3.5"));
-    let flags = match setup.family() {
+    let amd_chunk = if chip == "mi355x" { 196_608.0 } else { 131_072.0 };
+    let amd = ["mi300x", "mi325x", "mi355x"].contains(&chip.as_str());
+    // Tokens of a chunk, steps between looks, steps that gather, share of the memory.
+    let (chunk, looks, gather, memory) = match setup.family() {
         "sglang" if blackwell && (deepseek || qwen) => {
             let few = concurrency < 16.0 && !(qwen && four_bits) || deepseek && !four_bits && degrees.tp == 4;
-            let chunk = match (deepseek, four_bits, degrees.tp) {
-                (true, true, _) => 16_384.0,
-                (true, false, 4) => 8192.0,
-                _ => 32_768.0,
+            let (chunk, memory) = match (deepseek, four_bits, degrees.tp) {
+                (true, true, _) => (16_384.0, 0.85),
+                (true, false, 4) => (8192.0, 0.95),
+                _ => (32_768.0, 0.82),
             };
-            (Some(chunk), Some(if few { 10.0 } else { 30.0 }), None)
+            (Some(chunk), Some(if few { 10.0 } else { 30.0 }), None, Some(memory))
         }
-        "sglang" if blackwell && model.starts_with("glm-5") => (Some(32_768.0), None, None),
-        "sglang" if deepseek && chip == "h200" => (Some(32_768.0), None, None),
-        "sglang" if deepseek && (chip == "mi300x" || chip == "mi325x") => (Some(131_072.0), None, None),
-        "sglang" if deepseek && chip == "mi355x" => (Some(196_608.0), None, None),
-        "trtllm" if deepseek && degrees.dp > 1 => (None, None, Some(60.0)),
-        "trtllm" if model.starts_with("gpt-oss") && degrees.dp > 1 => (None, None, Some(50.0)),
-        _ => (None, None, None),
+        "sglang" if blackwell && model.starts_with("glm-5") => (Some(32_768.0), None, None, Some(0.85)),
+        "sglang" if deepseek && chip == "h200" => (Some(32_768.0), None, None, Some(0.82)),
+        "sglang" if deepseek && amd => (Some(amd_chunk), None, None, Some(0.8)),
+        "trtllm" if deepseek => {
+            (None, None, (degrees.dp > 1).then_some(60.0), Some(if blackwell { 0.8 } else { 0.75 }))
+        }
+        "trtllm" if model.starts_with("gpt-oss") => (None, None, (degrees.dp > 1).then_some(50.0), Some(0.85)),
+        _ => (None, None, None, None),
     };
-    let (chunk, looks, gather) = flags;
-    // 671 GB of weights on four chips leave no choice.
-    let memory = (chunk == Some(8192.0)).then_some(0.95);
-    Setup { chunk: chunk.or(setup.chunk), looks, gather, memory, ..setup }
+    Setup { chunk: chunk.or(setup.chunk), looks, gather, memory: memory.or(setup.memory), ..setup }
 }
 
 /// Whether a run met a server that had answered nobody: by its day, or by the number of the workflow's run, which grows with

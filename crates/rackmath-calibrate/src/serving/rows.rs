@@ -138,11 +138,22 @@ fn trtllm(names: &Names<'_>, row: &Record) -> Read {
         weights: word.filter(|_| !own),
         kv: (["FP8", "FP4"].contains(&quant) && !wide).then(|| "fp8".into()),
         engine: format!("trtllm@{version}"),
+        memory: row.number("batch").is_none().then(|| free_share(version)),
         // The page of 1.0 gives every mixture of experts enable_attention_dp, the later one calls the same DEP.
         degrees: if experts && version == "1.0" { in_groups(setup.degrees) } else { setup.degrees },
         ..setup
     };
     Ok(vec![of(("TensorRT-LLM", part), setup, Load::of(way, isl, osl), (metric, value))])
+}
+
+/// `--kv_cache_free_gpu_mem_fraction` of the commands in NVIDIA/TensorRT-LLM docs/source/performance/perf-overview.md: 0.9 in 0.10, 0.99 in
+/// the page after it, 0.95 from the executor's API on and with trtllm-bench (read 2026-11-17).
+fn free_share(version: &str) -> f64 {
+    match version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok()).filter(|_| version.starts_with("0.")) {
+        Some(0..=10) => 0.9,
+        Some(11) => 0.99,
+        _ => 0.95,
+    }
 }
 
 fn blis(names: &Names<'_>, row: &Record) -> Read {

@@ -33,7 +33,7 @@ use crate::count::{Cut, Part, Tensor, block_tensors};
 use crate::deployment::Deployment;
 use crate::layout::stage_layers;
 use crate::pages::{Kept, Pages};
-use crate::placement::{bytes_here, stage_weights};
+use crate::placement::{Held, Load, bytes_here, stage_weights};
 use rackmath_spec::Dtype;
 use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::launch::Start;
@@ -147,7 +147,7 @@ pub fn budget(on: &Deployment, start: &Start, version: Option<Version>) -> Budge
         own = plain(&on.engine);
         &own
     };
-    let total = if on.engine.memory.is_empty() { on.system.chip.memory.size() } else { on.system.chip.memory.seen() };
+    let total = found(on);
     let asked = Asked::of(on, rule, start, total.get());
     match &on.model.body {
         Body::Layers(shape) => layers(on, rule, start, &asked, total.get(), shape),
@@ -161,15 +161,21 @@ pub fn budget(on: &Deployment, start: &Start, version: Option<Version>) -> Budge
     }
 }
 
-/// What is assumed of an engine that nobody looked at: two buffers of each width in 16 bits, and the share it states.
+/// Memory that an engine finds on a chip: as drivers tell programs, where it is known what engines make of that.
+pub(crate) fn found(on: &Deployment) -> Bytes {
+    let memory = &on.system.chip.memory;
+    if on.engine.memory.is_empty() { memory.size() } else { memory.seen() }
+}
+
+/// What is assumed of an engine that nobody looked at: [`unlooked`], and the share it states.
 fn plain(engine: &Engine) -> MemoryRule {
     MemoryRule {
         from: None,
         way: Way::Share,
-        utilisation: engine.schedule.memory,
+        utilisation: engine.schedule.memory.unwrap_or(Fraction::ONE),
         sampler_bytes: 0.0,
-        hidden_bytes: 4.0,
-        inner_bytes: 4.0,
+        hidden_bytes: 0.0,
+        inner_bytes: 0.0,
         pass_gib: 0.0,
         keeps_expert_buffers: false,
         outside_gib: 0.0,
@@ -280,44 +286,155 @@ struct Stage {
 
 fn layers(on: &Deployment, rule: &MemoryRule, start: &Start, asked: &Asked, total: f64, shape: &Shape) -> Budget {
     let d = on.layout.degrees();
-    let block = start.block.unwrap_or(on.engine.schedule.block as u64);
-    let prefixes = start.prefix_cache.unwrap_or(false);
-    let eagle = start.drafter.as_deref().is_some_and(|name| name.to_ascii_lowercase().contains("eagle"));
-    let draft_layers = match asked.drafts {
-        0 => 0,
-        _ if eagle => 1,
-        _ => shape.mtp.as_ref().map_or(0, |mtp| mtp.n.min(1)),
-    };
-    let kept = Kept { block, pass: asked.pass, drafts: asked.drafts, prefixes, draft_layers };
-    let (stored, beside) = (as_stored(on, shape), on.beside().get() - unloaded(on, start, shape));
     let mut first = 0;
     let mut all: Vec<Stage> = Vec::with_capacity(d.pp as usize);
     for (index, n) in stage_layers(shape.n_layers(), d.pp).into_iter().enumerate() {
-        let index = index as u64;
-        let last = index + 1 == d.pp;
-        let mut weights = stage_weights(&stored, shape, index, (first, n)) + beside + filling(on, shape, n);
-        weights += made_when_loaded(on, rule, shape, (first, n));
-        if last && draft_layers > 0 {
-            weights += if eagle && shape.mtp.is_none() { eagle_weights(on, shape) } else { draft_weights(on, shape) };
-        }
-        weights -= start.offload.map_or(0.0, Bytes::get).min(weights);
-        let text = activation(on, rule, asked, shape, last);
-        // Encoders run on the first stage, before the model; what they made is kept while it runs.
-        let seen = if index == 0 { pictures(on, rule, asked, start, shape) } else { (0.0, 0.0) };
-        let activation = seen.0.max(text + seen.1);
-        let outside = outside(on, rule);
-        let pages = Pages::of(on, rule, shape, (first, n), kept);
-        let state = match rule.way {
-            Way::Rest => states(rule, start, asked, total, weights, &pages),
-            _ => 0.0,
-        };
-        all.push(Stage { weights, activation, outside, state, pages });
+        all.push(stage(on, rule, start, asked, total, shape, (index as u64, first, n)));
         first += n;
     }
-    let deepest = shape.n_layers().div_ceil(d.pp) as f64 + draft_layers as f64;
-    let each = MIB * rule.graphs.layer_mib * deepest * asked.sizes;
-    let graphs = |base: f64| if asked.eager { 0.0 } else { GIB * base + each };
-    finish(rule, start, asked, total, &all, graphs(rule.graphs.base_gib), graphs(rule.graphs.estimate_base_gib))
+    let (pp, drafts) = (d.pp, draft_layers(start, asked, shape));
+    let graphs = graphs(rule, asked, shape, pp, drafts, rule.graphs.base_gib);
+    finish(rule, start, asked, total, &all, graphs, estimate(rule, asked, shape, pp, drafts))
+}
+
+/// What captured graphs take: so much for each layer and size, on top of what they take whatever they hold.
+fn graphs(rule: &MemoryRule, asked: &Asked, shape: &Shape, stages: u64, drafts: u64, base: f64) -> f64 {
+    if asked.eager {
+        return 0.0;
+    }
+    let deepest = (shape.n_layers().div_ceil(stages) + drafts) as f64;
+    GIB * base + MIB * rule.graphs.layer_mib * deepest * asked.sizes
+}
+
+/// What an engine expects of them beforehand, and what of that it keeps from its cache.
+fn estimate(rule: &MemoryRule, asked: &Asked, shape: &Shape, stages: u64, drafts: u64) -> f64 {
+    graphs(rule, asked, shape, stages, drafts, rule.graphs.estimate_base_gib)
+}
+
+/// Layers that draft, beside the model's own.
+fn draft_layers(start: &Start, asked: &Asked, shape: &Shape) -> u64 {
+    match asked.drafts {
+        0 => 0,
+        _ if is_eagle(start) => 1,
+        _ => shape.mtp.as_ref().map_or(0, |mtp| mtp.n.min(1)),
+    }
+}
+
+fn is_eagle(start: &Start) -> bool {
+    start.drafter.as_deref().is_some_and(|name| name.to_ascii_lowercase().contains("eagle"))
+}
+
+/// The chips of one stage: its number, its first layer and how many it has.
+fn stage(
+    on: &Deployment,
+    rule: &MemoryRule,
+    start: &Start,
+    asked: &Asked,
+    total: f64,
+    shape: &Shape,
+    (index, first, n): (u64, u64, u64),
+) -> Stage {
+    let draft_layers = draft_layers(start, asked, shape);
+    let kept = Kept {
+        block: start.block.unwrap_or(on.engine.schedule.block as u64),
+        pass: asked.pass,
+        drafts: asked.drafts,
+        prefixes: start.prefix_cache.unwrap_or(false),
+        draft_layers,
+    };
+    let last = index + 1 == on.layout.degrees().pp;
+    let beside = on.beside().get() - unloaded(on, start, shape);
+    let mut weights = stage_weights(&as_stored(on, shape), shape, index, (first, n)) + beside + filling(on, shape, n);
+    weights += made_when_loaded(on, rule, shape, (first, n));
+    if last && draft_layers > 0 {
+        weights +=
+            if is_eagle(start) && shape.mtp.is_none() { eagle_weights(on, shape) } else { draft_weights(on, shape) };
+    }
+    weights -= start.offload.map_or(0.0, Bytes::get).min(weights);
+    let (text, outside) = if on.engine.memory.is_empty() {
+        unlooked(on, shape, asked.pass, asked.sequences)
+    } else {
+        (activation(on, rule, asked, shape, last), outside(on, rule))
+    };
+    // Encoders run on the first stage, before the model; what they made is kept while it runs.
+    let seen = if index == 0 { pictures(on, rule, asked, start, shape) } else { (0.0, 0.0) };
+    let activation = seen.0.max(text + seen.1);
+    let pages = Pages::of(on, rule, shape, (first, n), kept);
+    let state = match rule.way {
+        Way::Rest => states(rule, start, asked, total, weights, &pages),
+        _ => 0.0,
+    };
+    Stage { weights, activation, outside, state, pages }
+}
+
+/// What a chip holds beside the weights of its layers, and the cache of a load, where a model is placed: the engine's own count where it
+/// is known. What it neither uses nor gives to its cache is the reserve.
+pub(crate) fn beside(held: &mut Held, on: &Deployment, load: &Load, shape: &Shape, index: u64, layers: (u64, u64)) {
+    held.side = on.beside().get();
+    let (total, groups) = (found(on).get(), on.groups());
+    let Some(rule) = on.engine.memory_rule(on.engine.version) else {
+        (held.activations, held.buffers) = unlooked(on, shape, load.tokens, load.batch / groups);
+        held.reserve = total * share_taken(on, load).rest().get();
+        return;
+    };
+    let start = placed(on, load);
+    let asked = Asked::of(on, rule, &start, total);
+    let own = stage(on, rule, &start, &asked, total, shape, (index, layers.0, layers.1));
+    // Parts that lie elsewhere are not on the engine's list.
+    if on.split.is_none() {
+        held.side = (own.weights - held.all_weights().get()).max(0.0);
+        if rule.way != Way::Asked {
+            held.kv = load.batch / groups * own.pages.bytes(own.pages.held(load.context.get()));
+        }
+    }
+    let weights = held.all_weights().get() + held.side;
+    let aside = if rule.graphs.counted { estimate(rule, &asked, shape, on.layout.degrees().pp, 0) } else { 0.0 };
+    let left = left(rule, &asked, total, aside, &Stage { weights, ..own });
+    let taken = (total - weights - left).max(0.0);
+    held.activations = own.activation.min(taken);
+    held.buffers = (own.outside + own.state + aside).min(taken - held.activations);
+    held.reserve = taken - held.activations - held.buffers;
+}
+
+/// The share of a chip's memory that an engine takes for a load: as said, by its own rule, or as its file states.
+pub(crate) fn share_taken(on: &Deployment, load: &Load) -> Fraction {
+    let by_rule = || {
+        let rule = on.engine.memory_rule(on.engine.version)?;
+        Some(Asked::of(on, rule, &placed(on, load), found(on).get()).utilisation)
+    };
+    load.utilisation.or_else(by_rule).or(on.engine.schedule.memory).unwrap_or(Fraction::ONE)
+}
+
+/// A start that is to hold a load.
+fn placed(on: &Deployment, load: &Load) -> Start {
+    let pass = Some(load.tokens as u64).filter(|tokens| *tokens > 0);
+    // An engine that is built before it runs is built for the sequences it is to hold, and the one that comes next.
+    let built = on.engine.memory_rule(on.engine.version).is_some_and(|rule| rule.way == Way::Free);
+    let sequences = built.then(|| (load.batch / on.groups()) as u64 + 1);
+    Start { utilisation: load.utilisation, pass, sequences, eager: on.engine.schedule.graph <= 0.0, ..Start::default() }
+}
+
+/// What is assumed of an engine that nobody looked at: for a pass two hidden-wide and two network-wide 16-bit buffers and 32-bit logits of
+/// each sequence; for what travels, one dispatch and one combine of the pass's tokens.
+fn unlooked(on: &Deployment, shape: &Shape, tokens: f64, sequences: f64) -> (f64, f64) {
+    let d = on.layout.degrees();
+    let hidden = shape.hidden as f64;
+    let widest = shape.runs.iter().map(|run| match &run.block.ffn {
+        Ffn::None => 0.0,
+        Ffn::Dense(mlp) => mlp.width as f64 / d.tp as f64,
+        Ffn::Moe(moe) => {
+            let routed = moe.expert.width as f64 * moe.top_k as f64 / d.etp as f64;
+            routed.max(moe.shared.map_or(0.0, |s| s.width as f64 / d.tp as f64))
+        }
+    });
+    let widest = widest.fold(0.0, f64::max);
+    let logits = sequences * shape.vocab as f64 / d.tp as f64 * 4.0;
+    let travels = match shape.moe().filter(|_| d.ep > 1) {
+        Some(moe) => tokens * hidden * (1.0 + 2.0) * (moe.top_k.min(d.ep)) as f64,
+        None if d.tp > 1 => tokens * hidden * 2.0,
+        None => 0.0,
+    };
+    (tokens * (2.0 * hidden + 2.0 * widest) * 2.0 + logits, travels)
 }
 
 /// Weights of an EAGLE head on one chip, in 16 bits: a layer like the last that reads two vectors, a matrix that folds three
@@ -512,6 +629,32 @@ fn expert_buffers(on: &Deployment, shape: &Shape) -> f64 {
     2.0 * moe.top_k as f64 * (width.max(hidden) + twice.max(hidden))
 }
 
+/// What a program finds free before it loads anything.
+fn free(rule: &MemoryRule, total: f64, first: &Stage) -> f64 {
+    total - GIB * (rule.context_gib + if first.outside > GIB { rule.context_ranks_gib } else { 0.0 })
+}
+
+fn usable(rule: &MemoryRule, asked: &Asked, total: f64, free: f64) -> f64 {
+    let u = asked.utilisation.get();
+    match rule.way {
+        Way::Share | Way::Free => u * total,
+        Way::Rest => u * free,
+        Way::Asked => total,
+    }
+}
+
+/// What a stage leaves for the cache; less than nothing where it does not fit.
+fn left(rule: &MemoryRule, asked: &Asked, total: f64, set_aside: f64, stage: &Stage) -> f64 {
+    let free = free(rule, total, stage);
+    let usable = usable(rule, asked, total, free);
+    match rule.way {
+        Way::Share => usable - stage.weights - stage.activation - stage.outside - set_aside,
+        Way::Rest => usable - stage.weights - stage.state,
+        Way::Free => asked.utilisation.get() * (free - stage.weights - stage.activation - stage.outside),
+        Way::Asked => free - stage.weights - stage.activation - stage.outside,
+    }
+}
+
 /// The engine's sum, its blocks and what it says to them.
 fn finish(
     rule: &MemoryRule,
@@ -522,20 +665,13 @@ fn finish(
     graphs: f64,
     estimate: f64,
 ) -> Budget {
-    let u = asked.utilisation.get();
-    let context = GIB * (rule.context_gib + if stages[0].outside > GIB { rule.context_ranks_gib } else { 0.0 });
-    let free = total - context;
+    let free = free(rule, total, &stages[0]);
+    let context = total - free;
     let set_aside = if rule.graphs.counted { estimate } else { 0.0 };
-    let usable = match rule.way {
-        Way::Share | Way::Free => u * total,
-        Way::Rest => u * free,
-        Way::Asked => total,
-    };
+    let usable = usable(rule, asked, total, free);
     let left = |stage: &Stage| match rule.way {
-        Way::Share => usable - stage.weights - stage.activation - stage.outside - set_aside,
-        Way::Rest => usable - stage.weights - stage.state,
-        Way::Free => u * (free - stage.weights - stage.activation - stage.outside),
         Way::Asked => stage.pages.bytes(stage.pages.most(asked.longest as f64)),
+        _ => left(rule, asked, total, set_aside, stage),
     };
     let blocks = |stage: &Stage| stage.pages.blocks(start.cache.map_or_else(|| left(stage), Bytes::get));
     let first = &stages[0];

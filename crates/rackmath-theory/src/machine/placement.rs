@@ -14,10 +14,10 @@
 //! Every stage keeps its own layers' cache of all sequences in flight. Filling P stages needs P times the sequences, so the
 //! cache per chip does not shrink with P (D33). Stage 0 also holds the embedding, the last stage the head and final norms.
 //!
-//! Activations assume at most `tokens` in one pass, two hidden-wide and two network-wide 16-bit buffers, and 32-bit logits
-//! for each sequence. Buffers hold one dispatch and one combine of those tokens. Assumes: routed experts evenly spread.
-//! Ignores: page rounding, allocator fragmentation. Source: lecture D31-D33, G45; engine defaults as stated in the request.
+//! What an engine takes beside weights and how it cuts its cache into pages stands in [`crate::budget`], the one count of a chip's
+//! memory. Assumes: routed experts evenly spread. Source: lecture D31-D33, G45; engine defaults as stated in the request.
 
+use crate::budget;
 use crate::count::{self, Cut, Part, Tensor, Use, block_tensors, outer_tensors};
 use crate::deployment::Deployment;
 use crate::kv;
@@ -34,8 +34,8 @@ pub struct Load {
     pub context: Tokens,
     /// Most tokens one pass holds.
     pub tokens: f64,
-    /// Share of a chip's memory the engine uses.
-    pub utilisation: Fraction,
+    /// Share of a chip's memory the engine may use, as said; its own where nobody did.
+    pub utilisation: Option<Fraction>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -109,7 +109,7 @@ pub enum Fit {
 
 /// Places a model. A model known by its totals is spread evenly, as on the board.
 pub fn place(on: &Deployment, load: &Load) -> Placement {
-    let capacity = on.system.chip.memory.size();
+    let capacity = budget::found(on);
     let stages = match &on.model.body {
         Body::Layers(shape) => place_layers(on, load, shape),
         Body::Lump(_) => place_lump(on, load),
@@ -210,7 +210,7 @@ fn place_layers(on: &Deployment, load: &Load, shape: &Shape) -> Vec<Stage> {
             sent.exchanges += layer.sent.exchanges;
         }
         edges(&mut held, &mut flop, on, load, shape, index as u64);
-        work_space(&mut held, on, load, shape);
+        budget::beside(&mut held, on, load, shape, index as u64, (first, *n));
         if d.pp > 1 {
             // Each tensor-parallel rank hands its part of the 16-bit hidden vectors on.
             sent.pipeline = per_group * shape.hidden as f64 * 2.0 / d.tp as f64;
@@ -311,47 +311,17 @@ fn layer_traffic(on: &Deployment, load: &Load, shape: &Shape, block: &Block) -> 
     sent
 }
 
-fn work_space(held: &mut Held, on: &Deployment, load: &Load, shape: &Shape) {
-    let d = on.layout.degrees();
-    let (hidden, tokens) = (shape.hidden as f64, load.tokens);
-    let widest = shape
-        .runs
-        .iter()
-        .map(|run| match &run.block.ffn {
-            Ffn::None => 0.0,
-            Ffn::Dense(mlp) => mlp.width as f64 / d.tp as f64,
-            Ffn::Moe(moe) => {
-                let routed = moe.expert.width as f64 * moe.top_k as f64 / d.etp as f64;
-                routed.max(moe.shared.map_or(0.0, |s| s.width as f64 / d.tp as f64))
-            }
-        })
-        .fold(0.0, f64::max);
-    let sequences = load.batch / d.dp as f64;
-    held.activations =
-        tokens * (2.0 * hidden + 2.0 * widest) * 2.0 + sequences * shape.vocab as f64 / d.tp as f64 * 4.0;
-    let sparse = shape.moe().filter(|_| d.ep > 1);
-    held.buffers = match sparse {
-        Some(moe) => tokens * hidden * (1.0 + 2.0) * (moe.top_k.min(d.ep)) as f64,
-        None if d.tp > 1 => tokens * hidden * 2.0,
-        None => 0.0,
-    };
-    held.side = on.beside().get();
-    held.reserve = reserve(on, load);
-}
-
 /// The lecture's perfect sharding: weights over all chips, cache over the chips of a stage.
 fn place_lump(on: &Deployment, load: &Load) -> Vec<Stage> {
     let (count, cache) = (count::count(&on.model), kv::cache(&on.model, on.kv));
     let all = on.layout.chips() as f64;
     let kv = load.batch * cache.stored(load.context).get() / all;
-    let mut held = Held { kv, side: on.beside().get(), reserve: reserve(on, load), ..Held::default() };
+    let reserve = budget::found(on).get() * on.utilisation(load).rest().get();
+    let mut held = Held { kv, side: on.beside().get(), reserve, ..Held::default() };
     held.weights[Part::Dense as usize] = count.stored_bytes(&on.formats).get() / all;
     let flop = Flop::flop(2.0 * count.multiplied().get() * load.batch / all);
     let (layers, chips, sent) = ((0, 0), on.layout.stage_chips(), Sent::default());
     (0..on.layout.degrees().pp).map(|index| Stage { index, layers, chips, held, flop, sent }).collect()
-}
-fn reserve(on: &Deployment, load: &Load) -> f64 {
-    on.system.chip.memory.size().get() * load.utilisation.rest().get()
 }
 
 /// Most sequences of this context that fit, keeping everything else.
@@ -412,7 +382,7 @@ mod tests {
     }
 
     fn load(batch: f64, context: f64, tokens: f64) -> Load {
-        Load { batch, context: Tokens::new(context), tokens, utilisation: Fraction::new(0.9) }
+        Load { batch, context: Tokens::new(context), tokens, utilisation: Some(Fraction::new(0.9)) }
     }
 
     #[test]

@@ -138,7 +138,7 @@ pub fn on_cards(on: &Deployment, load: &Load) -> Vec<(Bytes, Bytes)> {
     let cards = split.places().into_iter().filter(|place| !place.host.chip.processor);
     cards
         .map(|place| {
-            let room = place.host.chip.memory.size() * load.utilisation.get();
+            let room = place.host.chip.memory.size() * on.utilisation(load).get();
             let (weights, kv) = on_host(&Deployment { split: Some(place.into()), ..on.clone() }, load);
             (weights + kv + Bytes::b(space), room)
         })
@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn load(context: f64) -> Load {
-        Load { batch: 1.0, context: Tokens::new(context), tokens: 512.0, utilisation: Fraction::new(0.95) }
+        Load { batch: 1.0, context: Tokens::new(context), tokens: 512.0, utilisation: Some(Fraction::new(0.95)) }
     }
 
     fn time(on: &Deployment, work: &Work) -> f64 {

@@ -4,6 +4,7 @@
 //! layouts of a plan clone it for next to nothing.
 
 use crate::adapters::Adapters;
+use crate::budget;
 use crate::drafter::Drafter;
 use crate::pass::{KernelSet, Pass, Senses};
 use crate::placement::{self, Load};
@@ -13,7 +14,7 @@ use crate::steady::{Load as Loaded, Requests, Server, Steady, steady};
 use rackmath_spec::engine::{Admission, Engine, Groups, Overhead};
 use rackmath_spec::model::Formats;
 use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, SpecError, System};
-use rackmath_units::{Bytes, Seconds, Tokens};
+use rackmath_units::{Bytes, Fraction, Seconds, Tokens};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -144,6 +145,11 @@ impl Deployment {
             Admission::AsItGrows => requests.context(),
         };
         Load { batch, context: Tokens::new(held), tokens: chunk.min(1e6), utilisation: s.memory }
+    }
+
+    /// The share of a chip's memory that the engine takes: as said, by its own rule, or as its file states.
+    pub fn utilisation(&self, load: &Load) -> Fraction {
+        budget::share_taken(self, load)
     }
 
     /// Sequences whose cache fits in one attention group, with passes of at most `chunk` tokens.

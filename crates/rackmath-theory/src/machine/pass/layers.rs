@@ -335,7 +335,8 @@ impl<'a> Prep<'a> {
             self.multiplier(matrix.dtype).add(rows, matrix, Part::Products, times, long, cost);
         }
         if let Some(moe) = layer.moe {
-            let own = o.expert_stretch.map_or(long, |ends| stretch(ends, rows));
+            let wide = o.expert_stretch_wide.filter(|_| self.d.formats.routed.bits() >= 16.0);
+            let own = wide.or(o.expert_stretch).map_or(long, |ends| stretch(ends, rows));
             self.add_experts(moe, rows, with, own, cost);
         }
         if times <= 0.0 {

@@ -308,7 +308,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let line = request.flags.as_deref().map(|line| tool.map(|tool| (tool, line))).transpose()?;
     let (layout, layout_chosen) = pick(&request.degrees, line, &r)?;
     r.found.deployment.layout = layout;
-    let mut load = Load { batch: 1.0, context, tokens: max_tokens, utilisation };
+    let mut load = Load { batch: 1.0, context, tokens: max_tokens, utilisation: Some(utilisation) };
     if request.offload.asked() || together {
         let streams = request.offload.cpu_offload_gb.is_some();
         let (engine, _) = catalog.engine(if streams { "vllm" } else { "llamacpp" })?;

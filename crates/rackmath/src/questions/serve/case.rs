@@ -90,7 +90,7 @@ impl Bench {
         schedule.sequences = setup.sequences.unwrap_or(schedule.sequences);
         schedule.looks = setup.looks.unwrap_or(schedule.looks).max(1.0);
         schedule.gather = setup.gather.unwrap_or(schedule.gather);
-        schedule.memory = setup.memory.and_then(Fraction::checked).unwrap_or(schedule.memory);
+        schedule.memory = setup.memory.and_then(Fraction::checked).or(schedule.memory);
         let formats = match setup.weights.as_deref() {
             None => model.formats(),
             Some(word) => self.catalog.formats_in(&model, word.parse()?),

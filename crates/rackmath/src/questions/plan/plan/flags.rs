@@ -42,7 +42,7 @@ pub(super) fn schedule(launch: &Launch, engine: &mut Arc<Engine>) {
     let s = &mut Arc::make_mut(engine).schedule;
     let (_, sequences) = line::of_group(launch);
     s.sequences = sequences.unwrap_or(s.sequences);
-    s.memory = launch.start.utilisation.unwrap_or(s.memory);
+    s.memory = launch.start.utilisation.or(s.memory);
     if launch.start.eager {
         (s.graph, s.graph_prompts) = (0.0, Replay::Never);
     }

@@ -160,7 +160,7 @@ impl Worked {
         let held = Tokens::new(self.ask.requests.context());
         let kvs = self.ask.kvs.iter().map(|kv| kv.unwrap_or_else(|| self.ask.model.cache_dtype()));
         let cache = kvs.map(|kv| kv::cache(&self.ask.model, kv).stored(held).get()).min_by(f64::total_cmp)?;
-        let used = self.ask.engines.iter().map(|e| e.schedule.memory.get()).max_by(f64::total_cmp)?;
+        let used = self.ask.engines.iter().map(|e| e.usual_share().get()).max_by(f64::total_cmp)?;
         let one = m.system.chip.memory.size().get() * used;
         let chips = ((least + cache) / one).ceil();
         let short = chips > m.chips as f64;

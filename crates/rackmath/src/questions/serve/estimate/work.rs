@@ -165,7 +165,7 @@ fn overrides(request: &Request, engine: &mut Arc<Engine>) -> Result<(), Error> {
         }
         s.chunk = chunk.map_or(s.chunk, Tokens::get);
         s.sequences = sequences.map_or(s.sequences, Tokens::get);
-        s.memory = memory.unwrap_or(s.memory);
+        s.memory = memory.or(s.memory);
     }
     Ok(())
 }

@@ -148,7 +148,7 @@ fn no_room(r: &Request, case: &Case) -> Result<Option<(Remark, Option<Remark>)>,
     let why = says("no_cache_room")
         .with("weights", weights)
         .with("memory", on.system.chip.memory.size())
-        .with("share", load.utilisation)
+        .with("share", on.utilisation(&load))
         .with("chip", on.system.chip.name.clone());
     Ok(Some((why, layout::first_change(on, &load, 0.0, |on| case.runs(on)))))
 }

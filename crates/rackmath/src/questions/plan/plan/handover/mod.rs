@@ -205,7 +205,7 @@ impl Worked {
                 kv: on.kv,
                 sequences,
                 chunk: row.chunk,
-                memory: on.engine.schedule.memory.get(),
+                memory: on.utilisation(&on.load(&ask.requests, sequences, row.chunk)).get(),
                 instances: (instances * replicas) as u64,
                 host_cache: row.host_cache(&ask.requests),
             })
