@@ -68,7 +68,10 @@ fn constants_of_own_rows_change_the_estimate_and_are_named_in_it() {
     let json = said(&rackmath(&["fit", rows.to_str().unwrap(), "--json"]).assert().success().get_output().stdout);
     let answer: serde_json::Value = serde_json::from_str(&json).unwrap();
     let fit = &answer["fits"][0];
-    assert_eq!((fit["engine"].as_str(), fit["rows"].as_u64(), answer["file"].as_str()), (Some("vllm"), Some(6), Some(&*text)));
+    assert_eq!(
+        (fit["engine"].as_str(), fit["rows"].as_u64(), answer["file"].as_str()),
+        (Some("vllm"), Some(6), Some(&*text))
+    );
     assert!(fit["left_out"]["median"].as_f64() < fit["before"]["median"].as_f64(), "{fit}");
     std::fs::remove_dir_all(folder).unwrap();
 }
