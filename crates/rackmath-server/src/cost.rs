@@ -129,13 +129,17 @@ impl Read<'_> {
         machines(self.at(place).and_then(Value::as_str).unwrap_or(usual))
     }
 
+    /// How many choices there are for each layout.
+    fn lists(&self) -> f64 {
+        ["engines", "weights", "kvs", "chunks", "drafts"].iter().map(|list| self.items(list)).product()
+    }
+
     /// A search for a deployment, as many times one over 32 chips: layouts grow with the chips, and each is tried in every format, engine
     /// and pass length. What a percentile asks for is simulated besides.
     fn search(&self) -> (f64, f64) {
         let (named, count) = self.machines("setting.on", "8xh200");
         let chips = self.number("setting.chips").unwrap_or(named).max(1.0);
-        let lists: f64 =
-            ["engines", "weights", "kvs", "chunks", "drafts"].iter().map(|list| self.items(list)).product();
+        let lists = self.lists();
         let powers = self.at("degrees").and_then(Value::as_str) == Some("powers");
         let each = if powers { 0.3 } else { 1.0 };
         // Layouts grow with the logarithm of the chips in each of their degrees; most of them do not fit and are dropped at once.
@@ -179,15 +183,17 @@ pub fn of(question: Question, fields: &Map<String, Value>) -> Cost {
     let rated = read.number("rate_per_s").is_some() || read.percentile();
     // The most that was seen of each, and some more (`benches/cost.rs`).
     let mut bytes = match question {
-        Q::Validate => 150e6,
-        Q::Train if own.said("search") || own.at("tp").is_none() => 45e6,
+        Q::Validate => 152e6,
+        // Layouts of a model with experts, whatever is searched for.
+        Q::Train => 112e6,
         Q::Reversible => 36e6,
-        Q::Plan | Q::Whatif | Q::Frontier => 16e6 + 2e4 * read.search().1,
+        // States of every layout in each format and engine; what is dropped early is not held.
+        Q::Plan | Q::Whatif | Q::Frontier => (8e6 + 2.5e5 * read.search().1 * read.lists()).min(100e6),
         Q::Lecture => 14e6,
         Q::Estimate | Q::EstimateSweep | Q::Capacity | Q::Station | Q::Hardware | Q::Outlook | Q::Compare | Q::Rl => {
             9e6
         }
-        Q::Simulate | Q::Models | Q::Chips | Q::Train => 6e6,
+        Q::Simulate | Q::Models | Q::Chips => 6e6,
         _ => 3e6,
     };
     let (ms, by) = match question {
@@ -246,10 +252,10 @@ pub fn of(question: Question, fields: &Map<String, Value>) -> Cost {
         Q::Pipeline => {
             // Of all six, those that are searched for take most of the time.
             let all = own.at("schedule").and_then(Value::as_str) == Some("all");
-            let (schedules, cell_ms) = if all { (6.0, 2e-3) } else { (1.0, 3e-4) };
+            let (schedules, cell_ms, cell_bytes) = if all { (6.0, 2e-3, 1100.0) } else { (1.0, 3e-4, 400.0) };
             let one = own.number("stages").unwrap_or(4.0) * own.number("virtual_stages").unwrap_or(1.0);
             let cells = 3.0 * schedules * one * own.number("micro_batches").unwrap_or(4.0);
-            bytes += 400.0 * cells;
+            bytes += cell_bytes * cells;
             (0.5 + cell_ms * cells, Some(("micro_batches", own.number("micro_batches").unwrap_or(4.0))))
         }
         _ => (8.0, None),
