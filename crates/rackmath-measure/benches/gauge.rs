@@ -93,6 +93,43 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
+/// A table of what the server did and what the client measured; whether both agree.
+fn compared(good: &[&Record], known: &serde_json::Value) -> bool {
+    let each = |of: fn(&Record) -> Option<f64>| sorted(good.iter().filter_map(|r| of(r)).collect());
+    let mut all = true;
+    println!("{:<6}{:>7}{:>14}{:>14}{:>14}{:>11}", "", "", "known ms", "measured ms", "difference", "allowed");
+    let figures = [
+        ("TTFT", "ttft", each(Record::ttft)),
+        ("ITL", "itl", sorted(good.iter().flat_map(|r| r.gaps().map(|g| g.0)).collect())),
+        ("E2E", "e2e", each(Record::e2e)),
+    ];
+    for (name, key, measured) in figures {
+        let list = known[key].as_array().into_iter().flatten().filter_map(serde_json::Value::as_f64).collect();
+        let list = sorted(list);
+        if list.len() != measured.len() {
+            println!("{name}: {} by the server, {} by the client", list.len(), measured.len());
+            all = false;
+        }
+        for p in [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999] {
+            let (k, v) = (ranked(&list, p), ranked(&measured, p));
+            let allowed = OFF.0 + OFF.1 * k;
+            let holds = (v - k).abs() <= allowed;
+            // A p99.9 of some seconds is a handful of requests: shown, and not judged.
+            all &= holds || p > 0.99;
+            println!(
+                "{name:<6}{:>7}{:>14.3}{:>14.3}{:>+14.3}{:>11.3}{}",
+                format!("p{}", p * 100.0),
+                k * 1e3,
+                v * 1e3,
+                (v - k) * 1e3,
+                allowed * 1e3,
+                if holds { "" } else { "  OFF" }
+            );
+        }
+    }
+    all
+}
+
 fn main() {
     serves();
     let numbers: Vec<f64> = std::env::args().filter_map(|a| a.parse().ok()).collect();
@@ -158,7 +195,6 @@ fn main() {
         peak * 1048576.0 / s.counts.asked.max(1) as f64
     );
     let good: Vec<&Record> = m.records.iter().filter(|r| r.ok()).collect();
-    let each = |of: fn(&Record) -> Option<f64>| sorted(good.iter().filter_map(|r| of(r)).collect());
     let lags = sorted(m.records.iter().map(Record::lag).collect());
     let lag = ranked(&lags, 0.99);
     let mut all = lag < LAG_S && s.counts.answered == s.counts.asked;
@@ -169,35 +205,6 @@ fn main() {
         ranked(&lags, 0.999) * 1e3,
         if lag < LAG_S { "p99 below 1 ms" } else { "OFF" }
     );
-    println!("{:<6}{:>7}{:>14}{:>14}{:>14}{:>11}", "", "", "known ms", "measured ms", "difference", "allowed");
-    let figures = [
-        ("TTFT", "ttft", each(Record::ttft)),
-        ("ITL", "itl", sorted(good.iter().flat_map(|r| r.gaps().map(|g| g.0)).collect())),
-        ("E2E", "e2e", each(Record::e2e)),
-    ];
-    for (name, key, measured) in figures {
-        let list = known[key].as_array().into_iter().flatten().filter_map(serde_json::Value::as_f64).collect();
-        let list = sorted(list);
-        if list.len() != measured.len() {
-            println!("{name}: {} by the server, {} by the client", list.len(), measured.len());
-            all = false;
-        }
-        for p in [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999] {
-            let (k, v) = (ranked(&list, p), ranked(&measured, p));
-            let allowed = OFF.0 + OFF.1 * k;
-            let holds = (v - k).abs() <= allowed;
-            // A p99.9 of some seconds is a handful of requests: shown, and not judged.
-            all &= holds || p > 0.99;
-            println!(
-                "{name:<6}{:>7}{:>14.3}{:>14.3}{:>+14.3}{:>11.3}{}",
-                format!("p{}", p * 100.0),
-                k * 1e3,
-                v * 1e3,
-                (v - k) * 1e3,
-                allowed * 1e3,
-                if holds { "" } else { "  OFF" }
-            );
-        }
-    }
+    all &= compared(&good, &known);
     println!("{}", if all { "true" } else { "not true on this machine now" });
 }

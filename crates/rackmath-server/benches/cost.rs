@@ -2,13 +2,14 @@
 //!
 //! `cargo bench -p rackmath-server --bench cost -- 500` asks 500 random requests, works each on one thread, and prints how far the time of
 //! the processor is from what was reckoned before, and how much memory the request took of what was promised to it. `-- 500 rows`
-//! prints every one of them, `-- 100 only=plan` asks one question.
+//! prints every one of them, `-- 100 only=plan` asks one question, and `-- from=FILE` holds rows that were printed against what is reckoned now,
+//! without asking again: after a change of a constant that is a matter of a second.
 
 mod apart;
 
 use apart::asks;
-use rackmath::ask::Terms;
-use rackmath_server::cost;
+use rackmath::ask::{Question, Terms};
+use rackmath_server::cost::{self, Cost};
 use rackmath_units::{Cancel, Chance, Effort};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,16 +21,68 @@ fn taken() -> f64 {
     text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e9
 }
 
+/// Reckoned over real, and memory over what was promised, by question.
+type Ratios = BTreeMap<&'static str, Vec<(f64, f64)>>;
+
+/// What takes less than a thousandth of a second is as quick as can be.
+fn put(ratios: &mut Ratios, question: Question, reckoned: Cost, real: f64, peak: f64) {
+    let ratio = reckoned.seconds.max(0.001) / real.max(0.001);
+    ratios.entry(question.name()).or_default().push((ratio, peak / reckoned.bytes));
+}
+
+/// Rows that were printed before.
+fn again(file: &str) -> Ratios {
+    let mut ratios = Ratios::new();
+    for line in std::fs::read_to_string(file).expect("a file of rows").lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [name, _, real, _, peak, _, request] = columns[..] else { continue };
+        let (Ok(question), Ok(request)) = (Question::find(name), rackmath::ask::parse(request)) else { continue };
+        let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
+        put(&mut ratios, question, cost::of(question, &request), number(real), number(peak));
+    }
+    ratios
+}
+
+fn shown(ratios: &mut Ratios) {
+    let within = |r: &[(f64, f64)]| r.iter().filter(|x| (1.0 / 3.0..=3.0).contains(&x.0)).count();
+    let bounded = |r: &[(f64, f64)]| r.iter().filter(|x| x.1 <= 1.0).count();
+    let (mut all, mut sum, mut fits) = (0, 0, 0);
+    for (name, list) in ratios {
+        list.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let at = |p: f64| list[((list.len() - 1) as f64 * p) as usize].0;
+        let fullest = list.iter().map(|x| x.1).fold(0.0, f64::max);
+        println!(
+            "{name:16} {:4} asked, {:4} within 3x; reckoned over real: {:.2} to {:.2}, middle {:.2}; memory at most {:.2} of what was promised",
+            list.len(),
+            within(list),
+            at(0.0),
+            at(1.0),
+            at(0.5),
+            fullest
+        );
+        (all, sum, fits) = (all + list.len(), sum + within(list), fits + bounded(list));
+    }
+    let share = |n: usize| 100.0 * n as f64 / all.max(1) as f64;
+    println!(
+        "{all} requests: {sum} within 3x ({:.1} %), {fits} within their memory ({:.1} %)",
+        share(sum),
+        share(fits)
+    );
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().collect();
     let n = words.iter().find_map(|w| w.parse::<usize>().ok()).unwrap_or(50);
     let rows = words.iter().any(|w| w == "rows");
     let only = words.iter().find_map(|w| w.strip_prefix("only="));
     let seed = words.iter().find_map(|w| w.strip_prefix("seed=")?.parse().ok()).unwrap_or(11);
+    if let Some(file) = words.iter().find_map(|w| w.strip_prefix("from=")) {
+        return shown(&mut again(file));
+    }
     let catalog = rackmath_catalog::embedded();
     let dice = &mut Chance::new(seed);
     let all = asks::questions(only);
-    let mut ratios: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    let mut ratios = Ratios::new();
     let (mut done, mut tried, mut refused, mut ended) = (0, 0, 0, 0);
     while done < n && tried < 20 * n {
         tried += 1;
@@ -74,33 +127,10 @@ fn main() {
                 Value::Object(request)
             );
         }
-        // What takes less than a thousandth of a second is as quick as can be.
-        let ratio = reckoned.seconds.max(0.001) / real.max(0.001);
-        ratios.entry(question.name()).or_default().push((ratio, peak / reckoned.bytes));
+        put(&mut ratios, question, reckoned, real, peak);
     }
-    let within = |r: &[(f64, f64)]| r.iter().filter(|x| (1.0 / 3.0..=3.0).contains(&x.0)).count();
-    let bounded = |r: &[(f64, f64)]| r.iter().filter(|x| x.1 <= 1.0).count();
-    let sum: usize = ratios.values().map(|r| within(r)).sum();
-    let fits: usize = ratios.values().map(|r| bounded(r)).sum();
     if !rows {
-        for (name, list) in &mut ratios {
-            list.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let at = |p: f64| list[((list.len() - 1) as f64 * p) as usize].0;
-            let fullest = list.iter().map(|x| x.1).fold(0.0, f64::max);
-            println!(
-                "{name:16} {:4} asked, {:4} within 3x; reckoned over real: {:.2} to {:.2}, middle {:.2}; memory at most {:.2} of what was promised",
-                list.len(),
-                within(list),
-                at(0.0),
-                at(1.0),
-                at(0.5),
-                fullest
-            );
-        }
-        println!(
-            "{done} requests answered, {refused} refused for their cost, {ended} ended: {sum} within 3x ({:.1} %), {fits} within their memory ({:.1} %)",
-            100.0 * sum as f64 / done.max(1) as f64,
-            100.0 * fits as f64 / done.max(1) as f64
-        );
+        shown(&mut ratios);
+        println!("{refused} were refused for their cost, {ended} ended");
     }
 }

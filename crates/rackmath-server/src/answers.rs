@@ -97,7 +97,7 @@ struct Lane {
 
 impl Lane {
     fn new(width: usize, most: usize, bytes: usize) -> Self {
-        let (threads, room) = (Arc::new(Semaphore::new(width)), Room::new(bytes, bytes));
+        let (threads, room) = (Arc::new(Semaphore::new(width)), Room::new(bytes));
         Self { threads, room, width, waiting: AtomicUsize::new(0), most, ahead: AtomicU64::new(0) }
     }
 

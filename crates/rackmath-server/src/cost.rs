@@ -8,8 +8,11 @@
 //! | x_i | what its work grows with: requests simulated, points of a curve, machines and formats searched |
 //! | x_i0 | the same by default |
 //!
-//! `cargo bench -p rackmath-server --bench cost` holds it against the processor's own count. Times are those of one core of 2026, an
+//! `cargo bench -p rackmath-server --bench cost -- 500` holds it against the processor's own count. Times are those of one core of 2026, an
 //! optimised build; a slower machine is slower by the same share in every lane, so that who is quick stays quick.
+//!
+//! Ignores: how many layouts of a model fit, which its experts and layers decide: searches of plans and of training runs, whose names alone are
+//! known here, are the worst of it, from a tenth to ten times what is said.
 
 use crate::answers::WORK;
 use crate::error::Refusal;
@@ -126,19 +129,36 @@ impl Read<'_> {
         machines(self.at(place).and_then(Value::as_str).unwrap_or(usual))
     }
 
+    /// How many choices there are for each layout.
+    fn lists(&self) -> f64 {
+        ["engines", "weights", "kvs", "chunks", "drafts"].iter().map(|list| self.items(list)).product()
+    }
+
     /// A search for a deployment, as many times one over 32 chips: layouts grow with the chips, and each is tried in every format, engine
     /// and pass length. What a percentile asks for is simulated besides.
     fn search(&self) -> (f64, f64) {
         let (named, count) = self.machines("setting.on", "8xh200");
         let chips = self.number("setting.chips").unwrap_or(named).max(1.0);
-        let lists: f64 =
-            ["engines", "weights", "kvs", "chunks", "drafts"].iter().map(|list| self.items(list)).product();
+        let lists = self.lists();
         let powers = self.at("degrees").and_then(Value::as_str) == Some("powers");
         let each = if powers { 0.3 } else { 1.0 };
-        let searched = each * lists * count * (chips / 32.0).powf(0.8).max(0.25);
+        // Layouts grow with the logarithm of the chips in each of their degrees; most of them do not fit and are dropped at once.
+        let searched = each * lists * count * (chips / 32.0).powf(0.3);
         let requests = self.number("simulate_requests").unwrap_or(5000.0) / 5000.0;
         (searched + if self.percentile() || self.said("simulate") { 8.0 * requests } else { 0.0 }, chips)
     }
+}
+
+/// A request that is simulated, and each token of its answer, in milliseconds: 25 runs of 200 to 40,000 requests with answers of 11 to 901
+/// tokens took 13 to 227 microseconds a request.
+const REQUEST_MS: f64 = 0.02;
+const TOKEN_MS: f64 = 0.000_22;
+
+/// Prompts and answers in pools of their own are simulated step by step.
+const POOLS: f64 = 15.0;
+
+fn simulated(requests: f64, osl: f64) -> f64 {
+    requests * (REQUEST_MS + TOKEN_MS * osl)
 }
 
 pub fn of(question: Question, fields: &Map<String, Value>) -> Cost {
@@ -163,15 +183,17 @@ pub fn of(question: Question, fields: &Map<String, Value>) -> Cost {
     let rated = read.number("rate_per_s").is_some() || read.percentile();
     // The most that was seen of each, and some more (`benches/cost.rs`).
     let mut bytes = match question {
-        Q::Validate => 150e6,
-        Q::Train if own.said("search") || own.at("tp").is_none() => 45e6,
+        Q::Validate => 152e6,
+        // Layouts of a model with experts, whatever is searched for.
+        Q::Train => 112e6,
         Q::Reversible => 36e6,
-        Q::Plan | Q::Whatif | Q::Frontier => 16e6 + 2e4 * read.search().1,
+        // States of every layout in each format and engine; what is dropped early is not held.
+        Q::Plan | Q::Whatif | Q::Frontier => (8e6 + 2.5e5 * read.search().1 * read.lists()).min(100e6),
         Q::Lecture => 14e6,
         Q::Estimate | Q::EstimateSweep | Q::Capacity | Q::Station | Q::Hardware | Q::Outlook | Q::Compare | Q::Rl => {
             9e6
         }
-        Q::Simulate | Q::Models | Q::Chips | Q::Train => 6e6,
+        Q::Simulate | Q::Models | Q::Chips => 6e6,
         _ => 3e6,
     };
     let (ms, by) = match question {
@@ -179,7 +201,12 @@ pub fn of(question: Question, fields: &Map<String, Value>) -> Cost {
         Q::Reversible => driven(1500.0, "steps", 20.0),
         Q::Lecture => (430.0, None),
         Q::Lifecycle => (90.0, None),
-        Q::Scaling | Q::Goodput => (20.0, None),
+        Q::Scaling => (20.0, None),
+        Q::Cache => (30.0, None),
+        // Closed forms, and lines that are read.
+        Q::Explain | Q::Practice | Q::Step | Q::Racks | Q::When | Q::Layout | Q::Curve | Q::Goodput => (1.0, None),
+        Q::Names => (2.5, None),
+        Q::Check | Q::Price | Q::Trace | Q::Systems | Q::Fastmode => (1.0, None),
         Q::Simulate => {
             let requests = own.number("traffic.requests").unwrap_or(10_000.0);
             let runs = own.at("compare").and_then(Value::as_str).map_or(1.0, |c| c.split(',').count() as f64);
@@ -187,43 +214,49 @@ pub fn of(question: Question, fields: &Map<String, Value>) -> Cost {
             if own.said("each") || own.at("window").is_some() {
                 bytes += 600.0 * requests * runs;
             }
-            (2.0 + 6e-3 * requests * runs * slow, Some(("traffic.requests", requests)))
+            let osl = own.number("traffic.osl").unwrap_or(250.0);
+            let pools = if own.at("fleet.prefill_replicas").is_some() { POOLS } else { 1.0 };
+            (1.0 + simulated(requests * runs, osl) * slow * pools, Some(("traffic.requests", requests)))
         }
-        Q::Station => driven(2.0, "requests", 1000.0),
+        Q::Station => driven(15.0, "requests", 1000.0),
         Q::Train => {
             let degrees = ["tp", "cp", "pp", "dp", "ep"].iter().any(|d| own.at(d).is_some());
             let (chips, _) = own.machines("on", "8xh100");
             let chips = own.number("chips").unwrap_or(chips);
             let wide = if own.said("wide") { 4.0 } else { 1.0 };
             let sought = if own.at("seek.solve").is_some() { 8.0 } else { 1.0 };
-            let searched = if degrees && !own.said("search") { 80.0 } else { 1200.0 * wide };
-            (searched * sought, Some(("chips", chips)))
+            let wide = if degrees && !own.said("search") { 1.0 } else { wide };
+            (150.0 * wide * sought, Some(("chips", chips)))
         }
         Q::Deduce => {
             let doubled = own.number("log2_points").unwrap_or(14.0) - 14.0;
             bytes += 64.0 * (doubled + 14.0).min(40.0).exp2();
             (40.0 * doubled.exp2(), None)
         }
-        Q::Plan => searched(150.0),
-        Q::Whatif => searched(400.0),
+        Q::Plan => searched(120.0),
+        Q::Whatif => searched(250.0),
         Q::Frontier | Q::Compare => {
-            let (ms, by) = searched(150.0);
+            let (ms, by) = searched(120.0);
             (ms * sides, by)
         }
-        Q::Outlook => searched(800.0),
+        Q::Outlook => searched(100.0),
         Q::Hardware => searched(4000.0),
         Q::Estimate if read.at("seek.solve").is_some() => (if rated { 4000.0 } else { 800.0 }, None),
         Q::Capacity => (2000.0, None),
-        Q::Rl => (300.0, None),
-        Q::Own => (50.0, None),
-        Q::Estimate => (if rated { 400.0 } else { 6.0 }, None),
-        Q::EstimateSweep => driven(25.0, "points", 41.0),
+        Q::Rl => (6.0, None),
+        Q::Own => (20.0, None),
+        // At a rate it is simulated, the changes that would help are too, and the rate that holds is looked for.
+        Q::Estimate if rated => (6.0 * simulated(10_000.0, read.number("osl").unwrap_or(1000.0)), None),
+        Q::Estimate => (4.0, None),
+        Q::EstimateSweep => driven(1.0, "points", 41.0),
         Q::Pipeline => {
-            let schedules = if own.at("schedule").and_then(Value::as_str) == Some("all") { 6.0 } else { 1.0 };
+            // Of all six, those that are searched for take most of the time.
+            let all = own.at("schedule").and_then(Value::as_str) == Some("all");
+            let (schedules, cell_ms, cell_bytes) = if all { (6.0, 2e-3, 1100.0) } else { (1.0, 3e-4, 400.0) };
             let one = own.number("stages").unwrap_or(4.0) * own.number("virtual_stages").unwrap_or(1.0);
             let cells = 3.0 * schedules * one * own.number("micro_batches").unwrap_or(4.0);
-            bytes += 400.0 * cells;
-            (0.5 + 2e-3 * cells, Some(("micro_batches", own.number("micro_batches").unwrap_or(4.0))))
+            bytes += cell_bytes * cells;
+            (0.5 + cell_ms * cells, Some(("micro_batches", own.number("micro_batches").unwrap_or(4.0))))
         }
         _ => (8.0, None),
     };
@@ -249,12 +282,12 @@ mod tests {
             cost(Question::Plan, r#"{"setting":{"on":"8xh200"}}"#),
             cost(Question::Plan, r#"{"setting":{"on":"512xh200"}}"#),
         );
-        assert!(small.seconds < large.seconds && large.lane() == 2, "{small:?} {large:?}");
+        assert!(small.seconds < large.seconds, "{small:?} {large:?}");
         let wide = cost(
             Question::Plan,
             r#"{"setting":{"on":"512xh200"},"engines":["vllm","sglang"],"weights":["fp8","auto"]}"#,
         );
-        assert!((wide.seconds / large.seconds - 4.0).abs() < 0.01);
+        assert!((wide.seconds / large.seconds - 4.0).abs() < 0.01 && wide.lane() == 2, "{wide:?}");
         let fewer = cost(Question::Simulate, r#"{"traffic": {"requests": 1000}}"#);
         assert!(fewer.seconds < cost(Question::Simulate, r#"{"traffic": {"requests": 1000000}}"#).seconds);
     }

@@ -132,13 +132,14 @@ impl Hall {
         let own = of.get(&address).copied().unwrap_or(0);
         let crowded = own >= self.rules.of_address;
         if crowded || seats.len() >= self.rules.connections {
-            // Whoever has most gives way; where nobody has more than the newcomer would have, anybody who is quiet.
-            let most = of.iter().map(|(whose, n)| (*n, *whose)).max().filter(|(n, _)| *n > own + 1);
-            let whose = if crowded { Some(address) } else { most.map(|(_, whose)| whose) };
+            // Whoever has most gives way, even while speaking. Where nobody has more than the newcomer, it gives way to itself with one that
+            // is quiet: who has few is never sent away for one who has many.
+            let most = of.iter().map(|(whose, n)| (*n, *whose)).max().filter(|(n, _)| !crowded && *n > own);
+            let whose = most.map_or(address, |(_, whose)| whose);
             let place = |s: &Seat| (s.busy.load(Ordering::Relaxed) > 0, s.heard.load(Ordering::Relaxed));
-            let free = |s: &Seat| match whose {
-                Some(whose) => s.address == whose && s.heard_whole.load(Ordering::Relaxed) == 0,
-                None => s.busy.load(Ordering::Relaxed) == 0,
+            let free = |s: &Seat| {
+                let speaks = if crowded || most.is_some() { &s.heard_whole } else { &s.busy };
+                s.address == whose && speaks.load(Ordering::Relaxed) == 0
             };
             let quiet = seats.iter().filter(|(_, s)| free(s)).min_by_key(|(id, s)| (place(s), **id));
             let quiet = quiet.map(|(id, _)| *id)?;
@@ -201,6 +202,13 @@ impl Speech {
     pub fn is_whole(&self) {
         if !self.whole.swap(true, Ordering::Relaxed) {
             self.seat.heard_whole.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Its answer waits until others of the guest are read: the seat may be given to somebody else.
+    pub fn waits(&self) {
+        if self.whole.swap(false, Ordering::Relaxed) {
+            self.seat.heard_whole.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -400,6 +408,34 @@ mod tests {
         assert!(hall.enter(c).is_none(), "nobody has more than a third of them would be");
         drop(speaking);
         assert_eq!(seats[0].1.heard_whole.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn who_does_not_read_gives_way_to_a_newcomer() {
+        let hall = Arc::new(hall(4, 2));
+        let [a, b, c]: [IpAddr; 3] = [2, 3, 4].map(|n| IpAddr::from([127, 0, 0, n]));
+        let seats: Vec<_> = [a, a, b, b].map(|who| hall.enter(who).expect("room")).into();
+        let served: Vec<Busy> = seats.iter().map(|(_, seat)| heard(seat, &hall)).collect();
+        assert!(hall.enter(c).is_none(), "all are served");
+        served[2].0.waits();
+        served[2].0.waits();
+        assert!(hall.enter(c).is_some() && !hall.seats().contains_key(&seats[2].0));
+        drop(served);
+        assert!(seats.iter().all(|(_, seat)| seat.heard_whole.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
+    fn who_has_few_is_not_sent_away_for_those_who_have_many() {
+        // Two that have as many as each other and speak without end; one that asks now and then and is quiet between.
+        let hall = Arc::new(hall(7, 4));
+        let [a, b, c]: [IpAddr; 3] = [2, 3, 4].map(|n| IpAddr::from([127, 0, 0, n]));
+        let honest = hall.enter(c).expect("room");
+        let many: Vec<_> = [a, a, a, b, b, b].map(|who| hall.enter(who).expect("room")).into();
+        let _speaking: Vec<Busy> = many.iter().map(|(_, seat)| Busy::new(seat, &hall)).collect();
+        for who in [a, b, a, b, a] {
+            let entered = hall.enter(who);
+            assert!(hall.seats().contains_key(&honest.0), "{entered:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What every request passes: whom it was meant for, who may ask, what a browser may do with the reply, and a line in the log.
 
-use crate::door::Peer;
+use crate::door::{Peer, Speech};
 use crate::error::Refusal;
 use crate::room::Held;
 use crate::routes::Served;
@@ -59,12 +59,13 @@ pub async fn around(State(served): State<Arc<Served>>, mut request: Request, nex
     metrics.requests.fetch_add(1, Ordering::Relaxed);
     let counted = Counted(&metrics.requests);
     let packed = takes_packed(request.headers());
+    let speech = request.extensions().get::<Arc<Speech>>().cloned();
     let mut response = match refused(&served, request.method(), request.uri(), request.headers()) {
         Some(refusal) => refusal.into_response(),
         None => next.run(request).await,
     };
     drop(counted);
-    response = paced(&served, asker, packed, response).await;
+    response = paced(&served, asker, speech.as_deref(), packed, response).await;
     let status = response.status().as_u16();
     metrics.replies[usize::from(status / 100).min(5)].fetch_add(1, Ordering::Relaxed);
     for (name, value) in HEADERS {
@@ -98,13 +99,21 @@ pub fn takes_packed(headers: &HeaderMap) -> bool {
 }
 
 /// An answer with room for it until it is gone, piece by piece, as fast as its reader takes it.
-async fn paced(served: &Served, asker: IpAddr, packed: bool, response: Response) -> Response {
+async fn paced(served: &Served, asker: IpAddr, speech: Option<&Speech>, packed: bool, response: Response) -> Response {
     let Some(bytes) = response.body().size_hint().exact().filter(|n| *n > 1024) else { return response };
     // What is packed already is only sent.
     let packs = packed && !response.headers().contains_key(header::CONTENT_ENCODING);
     let bytes = bytes as usize + if packs { PACKER } else { 0 };
     let until = Instant::now() + served.saying;
-    let Some(held) = served.replies.take(asker, bytes, until).await else {
+    let held = match served.replies.now(asker, bytes) {
+        Some(held) => Some(held),
+        None => {
+            // Whoever does not read what there is may not keep others from the door meanwhile.
+            speech.into_iter().for_each(Speech::waits);
+            served.replies.take(asker, bytes, until).await
+        }
+    };
+    let Some(held) = held else {
         served.answers.metrics.refused("replies");
         let problem = "too many long answers are on their way at once";
         return Refusal::busy(problem, "read those that you have asked for, or ask again in a moment", 1)

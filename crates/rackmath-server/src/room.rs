@@ -6,7 +6,8 @@
 //! | bodies | 16 MiB | requests from their first byte until they are answered |
 //! | replies | 24 MiB | answers on their way to readers, and what packs them |
 //!
-//! Of bodies and replies one address holds at most a third, or one thing where a single one is larger; who finds no room waits, and is
+//! Of bodies and replies an address holds at most as much as stays free, or one thing where there is nobody else: k that take all they can
+//! leave one part of k + 1 free, so that who asks for little is let in at once whoever else does not read. Who finds no room waits, and is
 //! told so in the end. Kept answers (16 MiB), the catalogue and what connections buffer stand beside it, so that a process stays below 300 MB.
 
 use std::collections::HashMap;
@@ -20,8 +21,8 @@ use tokio::time::timeout_at;
 #[derive(Debug)]
 pub struct Room {
     bytes: usize,
-    /// Most that one address holds of it.
-    share: usize,
+    /// Whether each address leaves as much free as it holds.
+    fair: bool,
     held: Mutex<Ledger>,
     freed: Notify,
 }
@@ -41,8 +42,14 @@ pub struct Held {
 }
 
 impl Room {
-    pub fn new(bytes: usize, share: usize) -> Arc<Self> {
-        Arc::new(Self { bytes, share, held: Mutex::default(), freed: Notify::new() })
+    /// Of which anybody takes what is there.
+    pub fn new(bytes: usize) -> Arc<Self> {
+        Arc::new(Self { bytes, fair: false, held: Mutex::default(), freed: Notify::new() })
+    }
+
+    /// Of which each address leaves as much as it holds.
+    pub fn fair(bytes: usize) -> Arc<Self> {
+        Arc::new(Self { bytes, fair: true, held: Mutex::default(), freed: Notify::new() })
     }
 
     fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
@@ -55,12 +62,13 @@ impl Room {
     }
 
     /// So many bytes at once, or nothing.
-    fn now(self: &Arc<Self>, whose: IpAddr, bytes: usize) -> Option<Held> {
+    pub fn now(self: &Arc<Self>, whose: IpAddr, bytes: usize) -> Option<Held> {
         // More than everything is everything: it waits until it is alone.
         let bytes = bytes.min(self.bytes);
         let mut ledger = self.ledger();
         let own = ledger.of.get(&whose).copied().unwrap_or(0);
-        if ledger.all + bytes > self.bytes || (own > 0 && own + bytes > self.share) {
+        let left = self.bytes.checked_sub(ledger.all + bytes)?;
+        if self.fair && ledger.all > 0 && own + bytes > left {
             return None;
         }
         ledger.all += bytes;
@@ -108,20 +116,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_takes_more_than_a_third_and_all_together_no_more_than_there_is() {
-        let room = Room::new(300, 100);
-        let [a, b, c, d]: [IpAddr; 4] = [1, 2, 3, 4].map(|n| IpAddr::from([10, 0, 0, n]));
-        let first = room.take(a, 60, soon()).await.expect("room");
-        assert!(room.take(a, 60, soon()).await.is_none(), "a third is 100");
-        let second = room.take(a, 40, soon()).await.expect("room");
-        let third = room.take(b, 100, soon()).await.expect("room of another");
-        let fourth = room.take(c, 90, soon()).await.expect("room of a third");
-        assert!(room.take(d, 20, soon()).await.is_none(), "10 are left");
-        assert_eq!(room.taken(), 290);
-        drop((first, second, third, fourth));
+    async fn nobody_holds_more_than_is_left_and_there_is_always_some_left() {
+        let room = Room::fair(300);
+        let address = |n| IpAddr::from([10, 0, 0, n]);
+        let first = room.take(address(1), 100, soon()).await.expect("room");
+        assert!(room.take(address(1), 60, soon()).await.is_none(), "160 would leave 140");
+        let second = room.take(address(1), 50, soon()).await.expect("150 leave 150");
+        assert_eq!(room.taken(), 150);
+        drop((first, second));
         assert_eq!(room.taken(), 0);
-        // One thing larger than a third is let in alone, one larger than everything as everything.
-        let large = room.take(a, 1000, soon()).await.expect("room");
+        // Four that take all they can, piece by piece, leave a fifth; whoever asks for little then is let in at once.
+        let mut held = Vec::new();
+        for _ in 0..100 {
+            held.extend([1, 2, 3, 4].into_iter().filter_map(|n| room.now(address(n), 5)));
+        }
+        assert!((60..80).contains(&(300 - room.taken())), "{}", room.taken());
+        held.push(room.now(address(9), 20).expect("room for who has nothing"));
+        drop(held);
+        // One thing larger than half is let in alone, one larger than everything as everything.
+        let large = room.take(address(1), 1000, soon()).await.expect("room");
         assert_eq!(room.taken(), 300);
         drop(large);
         assert!(room.ledger().of.is_empty());
@@ -129,7 +142,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_let_in_when_there_is_room() {
-        let room = Room::new(100, 100);
+        let room = Room::new(100);
         let a = IpAddr::from([10, 0, 0, 1]);
         let first = room.take(a, 90, soon()).await.expect("room");
         let later = tokio::spawn({

@@ -70,8 +70,8 @@ impl Served {
             proxied: options.proxied,
             base: options.base.clone(),
             saying: options.door.saying,
-            bodies: Room::new(BODIES, BODIES / 3),
-            replies: Room::new(REPLIES, REPLIES / 3),
+            bodies: Room::fair(BODIES),
+            replies: Room::fair(REPLIES),
             run: format!("{:x}", begun.as_millis()),
         }
     }
