@@ -57,7 +57,18 @@ fn constants_of_own_rows_change_the_estimate_and_are_named_in_it() {
     );
     let text = std::fs::read_to_string(&constants).unwrap();
     assert!(text.contains("[engine.overhead]") && text.contains("chips = [\"h200\"]"), "{text}");
-    let ask = ["estimate", "llama-3.1-8b", "--on", "1xh200", "--engine", "vllm@0.19", "--concurrency", "16"];
+    let ask = [
+        "estimate",
+        "llama-3.1-8b",
+        "--on",
+        "1xh200",
+        "--engine",
+        "vllm@0.19",
+        "--concurrency",
+        "16",
+        "--explain",
+        "--sources",
+    ];
     let plain = said(&rackmath(&ask).assert().success().get_output().stdout);
     let with = [&ask[..], &["--with", constants.to_str().unwrap()]].concat();
     let own = said(&rackmath(&with).assert().success().get_output().stdout);

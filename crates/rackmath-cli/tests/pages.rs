@@ -24,8 +24,6 @@ fn unchanged(pages: &str, whole: bool) {
         }
         let all = shown(&format!("{line} --explain --sources"));
         kept(name, &short, &all);
-        let verdict = shown(&format!("{line} --quiet"));
-        assert!(short.starts_with(&verdict) || LISTS.contains(&name), "{name}: {verdict}");
         insta::assert_snapshot!(name, format!("{short}\n---- --explain --sources\n\n{all}"));
     }
 }
@@ -38,7 +36,25 @@ fn kept(name: &str, short: &str, all: &str) {
     for line in short.lines().filter(|l| !drawn(l) && !cut(l)) {
         assert!(all.lines().any(|l| l == line), "{name}: {line}");
     }
+    assert_eq!(short.lines().next(), all.lines().next(), "{name}: the verdict comes first");
     assert!(!all.lines().any(cut), "{name}: {all}");
+}
+
+#[test]
+fn the_verdict_alone_where_nothing_else_is_wanted() {
+    for line in [
+        "step llama-3.1-70b --on 8xh200",
+        "estimate qwen3-32b --on h100",
+        "memory qwen3-32b --on h100",
+        "check vllm~serve~meta-llama/Llama-3.1-8B-Instruct --on h100",
+        "fastmode opus-4.6",
+    ] {
+        let (page, verdict) = (shown(line), shown(&format!("{line} --quiet")));
+        assert!(page.starts_with(&verdict) && verdict.lines().count() <= 3, "{line}: {verdict}");
+        assert!(page.lines().count() > verdict.lines().count() + 3, "{line}: {page}");
+    }
+    // A list is its own verdict.
+    assert_eq!(shown("models --quiet"), shown("models"));
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn every_question_says_what_can_be_set_and_answers_what_is_typed() {
     let shown: serde_json::Value = serde_json::from_str(typed.text()).expect("JSON");
     // All of it, the verdict first.
     let text = shown["text"].as_str().expect("words");
-    assert!(text.starts_with("A decode step takes") && text.contains("Qwen3 32B"), "{text}");
+    assert!(text.starts_with("Does not fit: ") && text.contains("Qwen3 32B"), "{text}");
     assert!(text.contains("\nassumes\n") && text.contains("\nsources\n") && !text.contains("more: "), "{text}");
     assert_eq!(shown["request"]["batch"], 1000.0, "what was typed, as JSON");
     // Sentences are values; their words come on asking.
