@@ -182,18 +182,13 @@ pub fn given(question: Question, args: &Bound<'_, PyTuple>, kwargs: Option<&Boun
     let mut arguments = Map::new();
     let mut rest = args.iter();
     for field in &places {
+        let name = field.keyword();
         // A list takes what is left.
-        let all: Vec<Value> = match field.list {
-            true => rest.by_ref().map(|one| value(&one, &field.keyword())).collect::<PyResult<_>>()?,
-            false => rest.next().map(|one| value(&one, &field.keyword())).transpose()?.into_iter().collect(),
-        };
-        match (field.list, all.len()) {
-            (_, 0) => {}
-            (true, 1) if all[0].is_array() => {
-                drop(arguments.insert(field.keyword(), all.into_iter().next().unwrap_or_default()))
-            }
-            (true, _) => drop(arguments.insert(field.keyword(), Value::Array(all))),
-            (false, _) => drop(arguments.insert(field.keyword(), all.into_iter().next().unwrap_or_default())),
+        let most = if field.list { usize::MAX } else { 1 };
+        let mut all = rest.by_ref().take(most).map(|one| value(&one, &name)).collect::<PyResult<Vec<_>>>()?;
+        let one = !field.list || matches!(all.as_slice(), [Value::Array(_)]);
+        if !all.is_empty() {
+            arguments.insert(name, if one { all.swap_remove(0) } else { Value::Array(all) });
         }
     }
     if rest.next().is_some() {

@@ -310,7 +310,10 @@ fn axis(fields: &[Field], text: &str) -> Result<Axis, Error> {
         let known = fields.iter().flat_map(|f| f.aliases.iter().chain([&f.flag]));
         Error::unknown("field", name, known.map(String::as_str)).at("over")
     })?;
-    let wrong = |given: &str, expected: String| Error::value("over", format!("{name}={given}"), expected);
+    // Readers of fields say "expected" themselves, or begin with what was wrong.
+    let wrong = |given: &str, expected: String| {
+        Error::value("over", format!("{name}={given}"), expected.trim_start_matches("expected "))
+    };
     let mut all = Vec::new();
     // A list of a field has one item for each point.
     for one in values.split(',').map(str::trim) {
@@ -473,7 +476,7 @@ mod tests {
             ("tp=1..8*0.5", "a factor above 1"),
             ("tp=x", "not a number"),
             ("isl=1..1e12", "at most"),
-            ("tp=1..4+1.5", "whole numbers"),
+            ("tp=1..4+1.5", "expected a whole number"),
         ] {
             let said = values(text).unwrap_err().to_string();
             assert!(said.contains(says), "{text}: {said}");
