@@ -105,13 +105,12 @@ async fn paced(served: &Served, asker: IpAddr, speech: Option<&Speech>, packed: 
     let packs = packed && !response.headers().contains_key(header::CONTENT_ENCODING);
     let bytes = bytes as usize + if packs { PACKER } else { 0 };
     let until = Instant::now() + served.saying;
-    let held = match served.replies.now(asker, bytes) {
-        Some(held) => Some(held),
-        None => {
-            // Whoever does not read what there is may not keep others from the door meanwhile.
-            speech.into_iter().for_each(Speech::waits);
-            served.replies.take(asker, bytes, until).await
-        }
+    let held = if let Some(held) = served.replies.now(asker, bytes) {
+        Some(held)
+    } else {
+        // Whoever does not read what there is may not keep others from the door meanwhile.
+        speech.into_iter().for_each(Speech::waits);
+        served.replies.take(asker, bytes, until).await
     };
     let Some(held) = held else {
         served.answers.metrics.refused("replies");
