@@ -60,7 +60,7 @@ pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<(), 
     if output.json {
         return print(&rackmath::ask::json(&Answer { fits: &fits, file: &file })?);
     }
-    let shown = given.get_one::<PathBuf>("save").is_none().then(|| format!("\n{file}")).unwrap_or_default();
+    let shown = if given.get_one::<PathBuf>("save").is_none() { format!("\n{file}") } else { String::new() };
     print(&(page(&fits) + &shown))
 }
 

@@ -72,7 +72,11 @@ fn table(rows: &[Row], style: Style, definitions: bool) -> String {
                 line,
                 " {:>11}   {:<22} {verdict}",
                 digits(p.value),
-                format!("{} to {}", digits(p.low), digits(p.high))
+                if p.low < p.high {
+                    format!("{} to {}", digits(p.low), digits(p.high))
+                } else {
+                    "set by the load".into()
+                }
             );
         }
         let _ = writeln!(out, "{}", line.trim_end());
