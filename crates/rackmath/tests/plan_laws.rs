@@ -28,7 +28,7 @@ fn request() -> impl Strategy<Value = Request> {
     let degrees = prop::sample::select(vec![Steps::Powers, Steps::Any]);
     let words = (model, on, prefill_on, degrees, prop::sample::select(OBJECTIVES.to_vec()));
     let lengths = (64.0..6000.0_f64, 2.0..900.0_f64);
-    (words, limits, lengths, any::<bool>(), 1..7_usize).prop_map(|(words, limits, (isl, osl), disaggregated, top)| {
+    (words, limits, lengths, any::<bool>(), 1..7_u64).prop_map(|(words, limits, (isl, osl), disaggregated, top)| {
         let (model, on, prefill_on, degrees, objective) = words;
         let (tpot_ms, ttft_ms, rate_per_s, budget_usd_per_hour, cache_headroom) = limits;
         Request {
