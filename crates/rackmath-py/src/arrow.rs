@@ -195,7 +195,7 @@ unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
 fn schema_of(name: &str, format: &'static [u8], children: Vec<ArrowSchema>) -> ArrowSchema {
     let children: Vec<*mut ArrowSchema> = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
     let name = CString::new(name.replace('\0', " ")).unwrap_or_default();
-    let mut parts = Box::new(SchemaParts { children, name });
+    let mut parts = Box::new(SchemaParts { name, children });
     ArrowSchema {
         format: format.as_ptr().cast(),
         name: parts.name.as_ptr(),

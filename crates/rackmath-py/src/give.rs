@@ -201,7 +201,7 @@ pub fn given(question: Question, args: &Bound<'_, PyTuple>, kwargs: Option<&Boun
         )));
     }
     let mut own = None;
-    for (name, one) in kwargs.into_iter().flat_map(|all| all.iter()) {
+    for (name, one) in kwargs.into_iter().flat_map(PyDictMethods::iter) {
         let name: String = name.extract()?;
         if name == "catalog" {
             own = Some(one);
@@ -232,13 +232,16 @@ pub fn given(question: Question, args: &Bound<'_, PyTuple>, kwargs: Option<&Boun
     Ok((catalog, made.map_err(|e| raised(py, &e))?))
 }
 
+/// Files by name, and names of traces by the field that has them.
+type Brought = (Map<String, Value>, Vec<(String, String)>);
+
 /// Files that arguments name, or dicts given in their place, which are then asked for by a name.
 fn brought(
     question: Question,
     fields: &[Field],
     catalog: &Catalog,
     arguments: &mut Map<String, Value>,
-) -> Result<(Map<String, Value>, Vec<(String, String)>), rackmath::Error> {
+) -> Result<Brought, rackmath::Error> {
     let (mut files, mut beside) = (Map::new(), Vec::new());
     for (name, one) in arguments.iter_mut() {
         let field = field::named(fields, &name.replace('_', "-")).or_else(|| field::named(fields, name));

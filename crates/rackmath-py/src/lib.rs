@@ -126,7 +126,7 @@ fn work<T: Send + 'static>(
                 if let Err(stopped) = py.check_signals().and_then(|()| tell(py)) {
                     cancel.cancel();
                     // What is under way ends at its next look.
-                    let _ = wait(py, Duration::from_secs(60));
+                    let _ = wait(py, Duration::from_mins(1));
                     return Err(stopped);
                 }
             }
@@ -271,7 +271,7 @@ fn merge(py: Python<'_>, parts: Vec<Bound<'_, PyAny>>, catalog: Option<&Bound<'_
         return Ok(Py::new(py, whole)?.into_any());
     }
     let catalog = give::catalog(py, catalog)?;
-    let texts: Vec<String> = parts.iter().map(|part| Ok(part.extract::<String>()?)).collect::<PyResult<_>>()?;
+    let texts: Vec<String> = parts.iter().map(PyAnyMethods::extract::<String>).collect::<PyResult<_>>()?;
     let reply =
         work(py, |_| Ok(()), move |cancel| merged(&catalog, &texts, Effort { threads: all_threads(), cancel }))?;
     let answer = Answer::new(Question::Plan, reply.map_err(|e| raised(py, &e))?);

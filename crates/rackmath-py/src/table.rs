@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Rows: taken by pyarrow, polars, pandas and DuckDB without a copy.
+/// Rows: taken by pyarrow, polars, pandas and others without a copy.
 #[pyclass(frozen, module = "rackmath")]
 pub struct Table {
     columns: Arc<Columns>,
@@ -135,7 +135,8 @@ impl Table {
 
     fn _repr_html_(&self) -> String {
         let cell = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;");
-        let names: String = self.columns.names.iter().map(|(name, _)| format!("<th>{}</th>", cell(name))).collect();
+        let names: String =
+            self.columns.names.iter().map(|(name, _)| ["<th>", &cell(name), "</th>"].concat()).collect();
         let shown = self.columns.rows.min(20);
         let block = self.columns.block(0, shown);
         let text = Format::JsonLines.lines(&block, &self.columns.names, &[]);
@@ -155,11 +156,7 @@ impl Table {
     }
 
     /// From protocol 5 on columns travel beside the stream: an object store keeps them as they are.
-    fn __reduce_ex__<'py>(
-        &self,
-        py: Python<'py>,
-        protocol: i32,
-    ) -> PyResult<(Bound<'py, PyAny>, (String, usize, Vec<Parts<'py>>))> {
+    fn __reduce_ex__<'py>(&self, py: Python<'py>, protocol: i32) -> PyResult<Pickled<'py>> {
         let beside = py.import("pickle")?.getattr("PickleBuffer")?;
         let kept = |bytes: &[u8]| {
             let bytes = PyBytes::new(py, bytes).into_any();
@@ -175,6 +172,8 @@ impl Table {
     }
 }
 
+/// What makes a table again, and of what.
+type Pickled<'py> = (Bound<'py, PyAny>, (String, usize, Vec<Parts<'py>>));
 type Parts<'py> = (Bound<'py, PyAny>, usize, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// A table from what `pickle` kept of it.
@@ -214,7 +213,7 @@ pub fn table_of(py: Python<'_>, head: &str, rows: usize, parts: Vec<Parts<'_>>) 
 /// The axes of a call: a dict of names with texts or lists.
 fn axes(over: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>> {
     let mut all = Vec::new();
-    for (name, values) in over.into_iter().flat_map(|over| over.iter()) {
+    for (name, values) in over.into_iter().flat_map(PyDictMethods::iter) {
         let name: String = name.extract()?;
         let text = match value(&values, &name)? {
             Value::Array(items) => {
@@ -269,7 +268,7 @@ pub fn sweep(
     let (done, all) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (doing, known) = (Arc::clone(&done), Arc::clone(&all));
     let (mut told, mut shown) = (0, false);
-    let seen = progress.map_or_else(|| watched(py), |given| given.is_truthy())?;
+    let seen = progress.map_or_else(|| watched(py), PyAnyMethods::is_truthy)?;
     let call = progress.filter(|given| given.is_callable());
     let tell = |py: Python<'_>| {
         let (done, all) = (done.load(Ordering::Relaxed), all.load(Ordering::Relaxed));
@@ -277,13 +276,11 @@ pub fn sweep(
             return Ok(());
         }
         told = done;
-        match call {
-            Some(call) => call.call1((done, all)).map(drop),
-            None => {
-                shown = true;
-                say(py, &format!("\r{done} of {all} points ({:.0} %) ", done as f64 / all as f64 * 100.0))
-            }
+        if let Some(call) = call {
+            return call.call1((done, all)).map(drop);
         }
+        shown = true;
+        say(py, &format!("\r{done} of {all} points ({:.0} %) ", done as f64 / all as f64 * 100.0))
     };
     let made = work(py, tell, move |cancel| {
         let terms = Terms { effort: Effort { threads, cancel }, today: give::today() };
