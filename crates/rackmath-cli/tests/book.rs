@@ -244,7 +244,7 @@ const SAID: [&[&str]; 50] = [
     &["8xh200", "8xb200", "cost"],
     &["best on cost"],
     &["h100", "h200", "b200", "mi355x", "bandwidth"],
-    &["Arithmetic never binds, up to a batch of 700"],
+    &["Arithmetic never binds, up to a batch of 678"],
     &["domains hold the weights", "gb200-nvl72 reads them fastest"],
     &["Fits", "dp64 ep64"],
     &["chips on", "machines", "a day", "MW"],
