@@ -256,7 +256,7 @@ fn walk(schema: &Value, root: &Value, path: &mut Vec<String>, found: &mut Vec<Fo
             continue;
         }
         let (one, remark) = resolved(property, root);
-        let says = |kind: &str| match one.get("type") {
+        let has = |kind: &str| match one.get("type") {
             Some(Value::String(own)) => own == kind,
             Some(Value::Array(any)) => any.iter().any(|own| own == kind),
             _ => false,
@@ -264,11 +264,11 @@ fn walk(schema: &Value, root: &Value, path: &mut Vec<String>, found: &mut Vec<Fo
         path.push(name.clone());
         let kind = match () {
             () if remark || one.get("enum").is_some() || one.get("const").is_some() => Some(Kind::Text),
-            () if says("array") => None,
-            () if says("number") => Some(Kind::Amount),
-            () if says("integer") => Some(Kind::Count),
-            () if says("boolean") => Some(Kind::Flag),
-            () if says("string") || one.get("oneOf").is_some() => Some(Kind::Text),
+            () if has("array") => None,
+            () if has("number") => Some(Kind::Amount),
+            () if has("integer") => Some(Kind::Count),
+            () if has("boolean") => Some(Kind::Flag),
+            () if has("string") || one.get("oneOf").is_some() => Some(Kind::Text),
             () => None,
         };
         let figure = one.get("properties").is_some_and(|p| p.get("series").is_some() && p.get("title").is_some());
@@ -285,11 +285,11 @@ fn walk(schema: &Value, root: &Value, path: &mut Vec<String>, found: &mut Vec<Fo
 fn resolved<'v>(mut schema: &'v Value, root: &'v Value) -> (&'v Value, bool) {
     for _ in 0..8 {
         if let Some(Value::Array(any)) = schema.get("anyOf") {
-            let says = |s: &&Value| s.get("properties").is_some_and(|p| p.get("says").is_some());
+            let remark = |s: &&Value| s.get("properties").is_some_and(|p| p.get("says").is_some());
             let real: Vec<&Value> = any.iter().filter(|s| s.get("type").is_none_or(|t| t != "null")).collect();
             match real.as_slice() {
                 [one] => schema = one,
-                many => return (schema, many.iter().any(says)),
+                many => return (schema, many.iter().any(remark)),
             }
         } else if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
             let Some(target) = to.strip_prefix('#').and_then(|pointer| root.pointer(pointer)) else { break };

@@ -349,8 +349,9 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
     let intervals = says("intervals").with("tpot", float::exp(w.tpot)).with("ttft", float::exp(w.ttft));
     let targets = [case.request.ttft_ms, case.request.tpot_ms, case.request.e2e_ms].iter().any(Option::is_some);
     let schedule = says(together).with("name", &engine.name).with("chunk", s.chunk).with("sequences", s.sequences);
+    let taken = ask.on.utilisation(&ask.on.load(&ask.requests, ask.on.groups(), s.chunk));
     let load = [
-        Some(schedule.with("memory", s.memory)),
+        Some(schedule.with("memory", taken)),
         (ask.requests.drafts > 0.0).then(|| {
             let said = drafts.with("drafts", ask.requests.drafts).with("accepted", ask.requests.accepted);
             case.guess.as_ref().and_then(|guess| guess.assumed(&ask.requests)).unwrap_or(said)
