@@ -74,7 +74,7 @@ const REAL: [(&str, Option<&str>, &str); 24] = [
     (
         "github.com/HabanaAI/vllm-fork/issues/809",
         Some("0.7.3"),
-        "python3 -m vllm.entrypoints.openai.api_server --port 8002 --model /root/data/model/DeepSeek-R1 --tensor-parallel-size 8 --dtype bfloat16 --gpu-memory-utilization 0.95 --task generate --max-model-len 81920 --max-num-batched-tokens 81920 --block-size 128 --trust_remote_code --quantization fp8 --multi-step-stream-outputs False",
+        "python3 -m vllm.entrypoints.openai.api_server --port 8002 --model /data/model/DeepSeek-R1 --tensor-parallel-size 8 --dtype bfloat16 --gpu-memory-utilization 0.95 --task generate --max-model-len 81920 --max-num-batched-tokens 81920 --block-size 128 --trust_remote_code --quantization fp8 --multi-step-stream-outputs False",
     ),
     (
         "github.com/ROCm/legacy-rocm-build/pull/5376",

@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn containers_name_version_cards_and_flags() {
-        let run = "docker run --runtime nvidia --gpus '\"device=0,1\"' -v ~/.cache:/root/.cache --env \"HF_TOKEN=x\" \
+        let run = "docker run --runtime nvidia --gpus '\"device=0,1\"' -v ~/.cache:/cache --env \"HF_TOKEN=x\" \
                    -p 8000:8000 --ipc=host vllm/vllm-openai:v0.19.0 --model Qwen/Qwen3-8B -tp 2";
         let found = one(run);
         assert_eq!((found.version.as_deref(), found.gpus), (Some("0.19.0"), Some(2)));

@@ -734,6 +734,7 @@ mod tests {
     use crate::close;
     use rackmath_spec::Layout;
     use rackmath_spec::layout::Degrees;
+    use rackmath_units::Tokens;
 
     fn on(model: &str, system: &str, engine: &str, tp: u64) -> Deployment {
         let one = Deployment::named(&rackmath_catalog::embedded(), model, system, engine).unwrap();
@@ -758,5 +759,29 @@ mod tests {
         let b = budget(&on("llama-3.1-8b", "hgx-h100", "vllm@0.19.0", 2), &start, None);
         close(gib(b.cache), 63.76, 0.003);
         close(b.tokens as f64, 1_044_688.0, 0.003);
+    }
+
+    /// Where a model is placed and what its engine prints when it starts are one count: as many sequences fit.
+    #[test]
+    fn what_is_placed_is_what_the_engine_counts() {
+        for (model, system, engine, tp) in [
+            ("llama-3.1-8b", "h100-sxm", "vllm@0.19.0", 1),
+            ("llama-3.1-70b", "hgx-h100", "vllm", 8),
+            ("llama-3.1-70b", "hgx-h200", "sglang", 4),
+            ("deepseek-v3", "hgx-h200", "sglang", 8),
+        ] {
+            let on = on(model, system, engine, tp);
+            let context = 4096.0;
+            let load = Load { batch: 1.0, context: Tokens::new(context), tokens: 8192.0, utilisation: None };
+            let start = Start { pass: Some(8192), ..Start::default() };
+            let counted = budget(&on, &start, None);
+            let (placed, own) = (crate::placement::largest_batch(&on, &load), counted.room(context).floor());
+            assert!(
+                placed > 10.0 && (placed - own).abs() <= 1.0,
+                "{model} under {engine}: {placed} placed, {own} counted"
+            );
+            let half = Load { utilisation: Some(Fraction::new(counted.utilisation.get() / 2.0)), ..load };
+            assert!(crate::placement::largest_batch(&on, &half) < placed / 1.9, "{model} under {engine}");
+        }
     }
 }
