@@ -194,13 +194,18 @@ fn latent(all: &mut Cache, a: &Latent, dtype: Dtype, layers: u64) {
 }
 
 /// Bytes of one entry of the compressed cache: the rotary part stays 16-bit when the rest is narrower.
-fn entry_bytes(a: &Compressed, dtype: Dtype) -> f64 {
+pub(crate) fn entry_bytes(a: &Compressed, dtype: Dtype) -> f64 {
     if dtype.bits() >= 16.0 {
         return a.dim as f64 * dtype.width().get();
     }
     // One scale byte per 64 values, padded to eight.
     let scales = ((a.dim - a.rope_dim).div_ceil(64)).next_multiple_of(8);
     (a.dim - a.rope_dim) as f64 * dtype.width().get() + 2.0 * a.rope_dim as f64 + scales as f64
+}
+
+/// Tokens whose values and scores wait to be folded, in FP32, and the bytes of one of them.
+pub(crate) fn unfolded(a: &Compressed, ratio: u64) -> (u64, f64) {
+    (overlap(a) * ratio, (2 * overlap(a) * a.dim * 4) as f64)
 }
 
 fn compressed(all: &mut Cache, a: &Compressed, dtype: Dtype, layers: u64) {
@@ -214,8 +219,8 @@ fn compressed(all: &mut Cache, a: &Compressed, dtype: Dtype, layers: u64) {
     all.add_flop(flop, window);
     let Some(ratio) = a.ratio else { return };
     let m = ratio as f64;
-    // Values and scores not yet compressed, in FP32.
-    let state = |dim: u64| (2 * overlap(a) * ratio * overlap(a) * dim * 4) as f64 * n;
+    let (waiting, each) = unfolded(a, ratio);
+    let state = |dim: u64| waiting as f64 * each * dim as f64 / a.dim as f64 * n;
     let cap = a.indexer.map_or(f64::INFINITY, |i| i.top_k as f64 * m);
     all.stored.add_endless(entry * n / m);
     all.stored.add_fixed(state(a.dim));

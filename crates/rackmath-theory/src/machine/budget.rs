@@ -761,6 +761,17 @@ mod tests {
         close(b.tokens as f64, 1_044_688.0, 0.003);
     }
 
+    #[test]
+    fn a_cache_folded_along_its_tokens_as_vllm_0_21_printed_it() {
+        // Start-up logs of vLLM 0.21.0, DeepSeek V4 Pro on four GB300, 8-bit cache, passes of 8,192 tokens: 39.26 GiB hold 4.103577
+        // sequences of a million tokens, 40.47 GiB hold 4.230092.
+        let start = Start { longest: Some(1_000_000), pass: Some(8192), ..Start::default() };
+        let on = Deployment { kv: Dtype::Fp8, ..on("deepseek-v4-pro", "gb300-nvl72", "vllm@0.21.0", 4) };
+        let b = budget(&on, &start, None);
+        close(b.cache.get() / GIB / b.concurrency, 39.26 / 4.103_577, 0.01);
+        close(b.cache.get() / GIB / b.concurrency, 40.47 / 4.230_092, 0.01);
+    }
+
     /// Where a model is placed and what its engine prints when it starts are one count: as many sequences fit.
     #[test]
     fn what_is_placed_is_what_the_engine_counts() {

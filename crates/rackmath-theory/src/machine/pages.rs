@@ -19,14 +19,18 @@
 //! that are not there. Pages of all kinds are as large as the largest: narrower layers put more tokens in a page. Where layers
 //! keep a state, a page of attention is made long enough to hold one.
 //!
+//! A cache folded along its tokens (DeepSeek V4) has one group of whole contexts, whose page holds two entries of the highest ratio
+//! or more, and groups of windows and of values not yet folded, each with as many tokens as its page holds.
+//!
 //! Source: vllm-project/vllm, vllm/v1/core/kv_cache_utils.py and vllm/v1/kv_cache_interface.py (commit 001cabc1, read 2026-11-16).
 //! Ignores: cross-attention, which only encoders feed.
 
 use crate::deployment::Deployment;
 use crate::kv;
 use crate::placement::cache_shards;
+use rackmath_spec::Dtype;
 use rackmath_spec::memory::{MemoryRule, Way};
-use rackmath_spec::model::{Attention, Block, KvSource, Mixer, Shape, Span};
+use rackmath_spec::model::{Attention, Block, Compressed, KvSource, Mixer, Shape, Span};
 
 /// Kinds of layers that a model can mix at most; what is beyond is taken for the last of them.
 const KINDS: usize = 6;
@@ -46,6 +50,42 @@ struct Kind {
     /// Tokens of a page, and groups, once they are known.
     block: u64,
     groups: u64,
+}
+
+/// Layers whose cache is folded along the tokens.
+#[derive(Clone, Copy, Debug, Default)]
+struct Folds {
+    layers: u64,
+    window: u64,
+    entry: f64,
+    ratios: [Ratio; KINDS - 2],
+    n: usize,
+}
+
+/// Layers that fold so many tokens into an entry: bytes of an entry's index key, tokens that are not yet folded and bytes of one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ratio {
+    ratio: u64,
+    layers: u64,
+    key: f64,
+    span: u64,
+    unfolded: f64,
+}
+
+impl Folds {
+    fn add(&mut self, a: &Compressed, dtype: Dtype, layers: u64) {
+        (self.window, self.entry) = (a.window, kv::entry_bytes(a, dtype));
+        self.layers += layers;
+        let Some(ratio) = a.ratio else { return };
+        if let Some(known) = self.ratios[..self.n].iter_mut().find(|r| r.ratio == ratio) {
+            known.layers += layers;
+        } else if self.n < self.ratios.len() {
+            let (span, unfolded) = kv::unfolded(a, ratio);
+            let key = a.indexer.map_or(0.0, |i| kv::index_key(i.dim));
+            self.ratios[self.n] = Ratio { ratio, layers, key, span, unfolded };
+            self.n += 1;
+        }
+    }
 }
 
 /// How the cache of one chip is cut.
@@ -94,11 +134,15 @@ impl Pages {
             pass: kept.pass,
             states: 1 + u64::from(kept.prefixes) + kept.drafts,
         };
-        let (mut first, mut folded) = (0, 0.0);
+        let (mut first, mut folded, mut folds) = (0, 0.0, Folds::default());
         for run in &shape.runs {
             let here = (first + run.n).min(stage.0 + stage.1).saturating_sub(first.max(stage.0));
             first += run.n;
-            if let Mixer::Compressed(_) = run.block.mixer {
+            if let Mixer::Compressed(a) = &run.block.mixer {
+                if rule.way == Way::Share {
+                    folds.add(a, on.kv, here);
+                    continue;
+                }
                 // Entries of several tokens beside windows: a sequence is charged by the token.
                 let cache = kv::layer(&run.block.mixer, on.kv);
                 folded += cache.stored_per_token().get() * here as f64;
@@ -117,6 +161,8 @@ impl Pages {
         }
         if folded > 0.0 {
             all.folded = Some(folded);
+        } else if folds.layers > 0 {
+            all.fold(&folds);
         } else {
             all.cut(rule);
         }
@@ -192,6 +238,30 @@ impl Pages {
         let here = kinds.iter().map(|k| k.here.div_ceil(k.groups)).max().unwrap_or(0);
         self.page = page * here as f64;
         self.block = block;
+    }
+
+    /// A cache folded along its tokens: entries of the commonest ratio and their index keys fill a page; windows, and what is not
+    /// yet folded, take pages of the same size, with as many tokens (a power of two) as there is room for beside the keys.
+    fn fold(&mut self, folds: &Folds) {
+        let ratios = &folds.ratios[..folds.n];
+        let block = ratios.iter().map(|r| r.ratio).max().map_or(self.block, |most| self.block.max(2 * most));
+        let of = |r: &Ratio, bytes: f64| bytes * (block / r.ratio) as f64;
+        let main = ratios.iter().map(|r| of(r, folds.entry)).reduce(f64::max).unwrap_or(folds.entry * block as f64);
+        let keys = ratios.iter().map(|r| of(r, r.key)).fold(0.0, f64::max);
+        let side_by_side = ratios.iter().map(|r| r.layers).max().unwrap_or(folds.layers).max(1);
+        let fit = |bytes: f64| 1_u64 << ((main / bytes).max(1.0) as u64).ilog2();
+        let groups = |layers: u64| layers.div_ceil(side_by_side);
+        let whole = Kind { block, groups: 1, ..Kind::default() };
+        let window =
+            Kind { span: Some(folds.window), block: fit(folds.entry), groups: groups(folds.layers), ..Kind::default() };
+        (self.kinds[0], self.kinds[1], self.n) = (whole, window, 2);
+        for r in ratios {
+            self.kinds[self.n] =
+                Kind { span: Some(r.span), block: fit(r.unfolded), groups: groups(r.layers), ..Kind::default() };
+            self.n += 1;
+        }
+        self.block = block;
+        self.page = (main + keys) * side_by_side as f64;
     }
 
     /// Bytes of all states of one sequence.
