@@ -221,13 +221,15 @@ impl Accuracy {
         let line = |(metric, least): (&str, f64)| {
             let cases: Vec<&Case> = self.cases.iter().filter(|case| case.metric.starts_with(metric)).collect();
             let right = cases.iter().filter(|case| case.predicted <= 1.0).count();
+            let stated = cases.iter().filter(|case| case.metric == metric);
+            let (called, of) = stated.fold((0, 0), |(r, n), case| (r + usize::from(case.predicted <= 1.0), n + 1));
             let share = right as f64 / cases.len().max(1) as f64;
             Scored {
                 what: format!("start-up: {metric}"),
                 rows: cases.len(),
                 groups: groups(&cases).len(),
                 errors: None,
-                other: format!("{:.0} %, {right} of {}", share * 100.0, cases.len()),
+                other: format!("{:.0} %, {right} of {}; all flags stated: {called} of {of}", share * 100.0, cases.len()),
                 target: format!("{:.0} %", least * 100.0),
                 met: (!cases.is_empty()).then_some(share >= least),
             }

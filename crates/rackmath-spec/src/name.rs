@@ -296,6 +296,8 @@ impl Left {
     /// None unless the words of the model stand in the name, in their order.
     fn over(asked: &[String], own: &[String]) -> Option<Self> {
         let released = own.iter().filter(|word| says_nothing(word) && !asked.contains(word)).count();
+        // A name without a size is short; a word in its midst is another model's (gpt-oss-2 is no GPT-2).
+        let sized = own.iter().any(|word| size(word));
         let mut own = own.iter().filter(|word| !says_nothing(word)).peekable();
         own.peek()?;
         let mut left = Self { matched: 0, released, others: Vec::new(), strange: Vec::new() };
@@ -307,7 +309,9 @@ impl Left {
                 left.matched += 1;
             } else if !says_nothing(word) {
                 let tuned = left.strange.last().is_some_and(|word| before == Some(word));
-                let other = listed(OTHERS, word) || size(word) || (left.matched > 0 && version(word) && !tuned);
+                let within = left.matched > 0 && !sized && own.peek().is_some();
+                let other =
+                    within || listed(OTHERS, word) || size(word) || (left.matched > 0 && version(word) && !tuned);
                 if other { &mut left.others } else { &mut left.strange }.push(word.clone());
             }
             before = Some(word);
@@ -430,6 +434,7 @@ source = "made up for a test"
             ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "\"70b\""),
             ("mistralai/Mistral-7B-Instruct-v0.2", "\"v0.2\""),
             ("microsoft/Phi-4-multimodal-instruct", "\"multimodal\""),
+            ("someone/phi-oss-4", "\"oss\""),
         ] {
             let error = told(name).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("config.json"), "{error}");
