@@ -334,8 +334,12 @@ fn listed(list: &str, word: &str) -> bool {
     list.split(' ').any(|one| one == word)
 }
 
-/// So many parameters, experts, or thousands of tokens: 70b, 0.5b, 270m, 8x7b, a3b, e4b, 16e, 128k.
+/// So many parameters, experts, or thousands of tokens: 70b, 0.5b, 1b7, 270m, 8x7b, a3b, e4b, 16e, 128k.
 fn size(word: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if word.split_once('b').is_some_and(|(whole, rest)| digits(whole) && digits(rest)) {
+        return true;
+    }
     let bare = word.strip_prefix(['a', 'e']).unwrap_or(word);
     let number = bare.strip_suffix(['b', 'm', 'e', 'k']);
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'x')))
@@ -435,6 +439,7 @@ source = "made up for a test"
             ("mistralai/Mistral-7B-Instruct-v0.2", "\"v0.2\""),
             ("microsoft/Phi-4-multimodal-instruct", "\"multimodal\""),
             ("someone/phi-oss-4", "\"oss\""),
+            ("someone/phi-4-1b7", "\"1b7\""),
         ] {
             let error = told(name).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("config.json"), "{error}");

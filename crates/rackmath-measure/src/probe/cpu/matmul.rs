@@ -15,6 +15,8 @@ use rackmath_spec::probe::{Missing, Product, Reading};
 /// Depth of a block, rows of a block of A.
 const KC: usize = 256;
 const MC: usize = 96;
+/// A multiple of the rows of every tile.
+const TILES: usize = 12;
 
 /// Rows and columns of a tile, and what computes it: `c` rows lie `ldc` apart.
 #[derive(Clone, Copy)]
@@ -67,9 +69,10 @@ struct Part {
 pub fn rate(team: &Team, quick: bool) -> Result<Product, Missing> {
     let what = "fp32 product";
     let threads = team.cpus.len().max(1);
-    // A multiple of every block and tile; large enough that each thread has two hundred rows.
-    let n: usize = if quick { 768 } else { 1536 };
-    let rows = n.div_ceil(threads).next_multiple_of(MC);
+    // Whole blocks, and rows enough for each thread that packing B is little beside multiplying it.
+    let n = (384 * threads).next_multiple_of(1536).min(9216);
+    let n: usize = if quick { n / 2 } else { n };
+    let rows = n.div_ceil(threads).next_multiple_of(TILES);
     let threads_needed = n.div_ceil(rows);
     let mut b = Pages::new(4 * n * n).ok_or_else(|| Missing::new(what, "no memory"))?;
     fill(b.all_mut(), 7);
@@ -83,7 +86,7 @@ pub fn rate(team: &Team, quick: bool) -> Result<Product, Missing> {
         Some(Part { a, c, block, panel, rows })
     };
     let times = team
-        .timed(if quick { 4 } else { 9 }, make, |part| multiply(tile, n, part, b))
+        .timed(if quick || n > 3072 { 4 } else { 9 }, make, |part| multiply(tile, n, part, b))
         .ok_or_else(|| Missing::new(what, "no memory"))?;
     let seconds = Reading::of(times).ok_or_else(|| Missing::new(what, "no repeat took any time"))?;
     let n = n as u64;

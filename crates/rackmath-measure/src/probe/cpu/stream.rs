@@ -74,8 +74,10 @@ pub fn rate(kernel: &Kernel, team: &Team, processor: &Processor, quick: bool) ->
     }
     let wanted = array_bytes(processor).map_err(|why| Missing::new(&what, why))?;
     let part = ((wanted / team.cpus.len() as f64) as usize).next_multiple_of(4096);
-    let repeats = if quick { 6 } else { 14 };
     let (reads, writes) = kernel.arrays();
+    // About a second at 10 GB/s a thread: caches of hundreds of megabytes make arrays that one thread takes long to read.
+    let enough = (10e9 * team.cpus.len() as f64 / ((reads + writes) * wanted)) as usize;
+    let repeats = enough.clamp(3, if quick { 6 } else { 14 });
     let n = (reads + writes) as usize;
     let make = |_: usize| -> Option<Vec<Pages>> { (0..n).map(|_| Pages::new(part)).collect() };
     let times = team
