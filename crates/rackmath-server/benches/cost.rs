@@ -80,7 +80,7 @@ fn shown(ratios: &mut Ratios) {
     );
 }
 
-fn main() {
+pub fn main() {
     let words: Vec<String> = std::env::args().collect();
     let n = words.iter().find_map(|w| w.parse::<usize>().ok()).unwrap_or(50);
     let rows = words.iter().any(|w| w == "rows");

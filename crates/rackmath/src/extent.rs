@@ -26,8 +26,9 @@ pub struct Extent {
     pub prepared: f64,
     /// What is then held against the rest, in all searches.
     pub weighed: f64,
-    /// Requests that are simulated, and the tokens of their answers.
+    /// Requests that are simulated.
     pub simulated: f64,
+    /// Tokens of their answers.
     pub tokens: f64,
 }
 

@@ -58,9 +58,9 @@ impl Server {
                 (child, first_line(said))
             }
         };
-        let address = line.split_whitespace().find_map(|word| {
-            word.trim_start_matches("http://").trim_end_matches('/').parse::<SocketAddr>().ok()
-        });
+        let address = line
+            .split_whitespace()
+            .find_map(|word| word.trim_start_matches("http://").trim_end_matches('/').parse::<SocketAddr>().ok());
         let Some(address) = address else {
             let _ = child.kill();
             panic!("no address in {line:?}");

@@ -487,30 +487,50 @@ pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
         let orders = (space.schedules.len() * space.offload.len()) as f64;
         Extent { layouts: pipelines, prepared, weighed: pipelines * orders, ..Extent::default() }
     };
-    let chips = system.n_chips;
+    let (chips, fixed) = (system.n_chips, &asked.fixed);
+    let needed = needed(&machine, &setup.model, fixed.tuning());
+    // Where nothing fits no bound leaves anything out.
+    let search = |fixed: &asked::Fixed, chips: u64, wide: bool| {
+        let one = looked(fixed, chips, wide);
+        if needed <= chips as f64 { one } else { Extent { weighed: UNBOUNDED * one.weighed, ..one } }
+    };
     // The fewest chips that hold it are looked for among all there may be, and then the best layout of them.
-    let more = || looked(&asked.fixed, MOST_CHIPS, r.wide);
+    let more = || {
+        let all = looked(fixed, MOST_CHIPS, r.wide);
+        let best = looked(fixed, (needed.ceil() as u64).clamp(1, MOST_CHIPS), r.wide);
+        Extent { weighed: PASSED * all.layouts, ..all } + best
+    };
     if r.seek.solve.is_some() {
-        return Ok(more() + looked(&asked.fixed, chips, r.wide) * SOLVED);
+        return Ok(more() + search(fixed, chips, r.wide) * SOLVED);
     }
     if asked.searches {
-        let one = looked(&asked.fixed, chips, r.wide);
-        return Ok(if holds(&machine, &setup.model, asked.fixed.tuning(), chips) { one } else { one + looked(&asked.fixed, chips, true) + more() });
+        let one = search(fixed, chips, r.wide);
+        return Ok(if needed <= chips as f64 { one } else { one + looked(fixed, chips, true) + more() });
     }
-    let cut = asked.fixed.cut(&job, chips)?;
-    let fits = changes::weigh(&machine, &job, cut).is_none_or(|c| c.fits);
-    Ok(if fits { Extent::default() } else { looked(&asked::Fixed::default(), cut.chips(), false) })
+    let cut = fixed.cut(&job, chips)?;
+    if changes::weigh(&machine, &job, cut).is_none_or(|c| c.fits) {
+        return Ok(Extent::default());
+    }
+    let others = search(&asked::Fixed::default(), cut.chips(), false);
+    Ok(if needed <= chips as f64 { others } else { others + more() * 0.5 })
 }
+
+/// A search in which nothing fits weighs so many times as many as one that has a best soon; a pipeline that only has to fit is passed by.
+const UNBOUNDED: f64 = 3.0;
+const PASSED: f64 = 0.15;
 
 /// Pages that are looked at for the fewest chips, about.
 const SOLVED: f64 = 6.0;
 
-/// Whether so many chips can hold a run at all: weights, gradients and what the optimizer keeps, divided over all of them.
-fn holds(machine: &Machine<'_>, model: &Model, tuning: Tuning, chips: u64) -> bool {
+/// Chips that hold a run at all, about: weights, gradients and what the optimizer keeps, divided over all of them.
+fn needed(machine: &Machine<'_>, model: &Model, tuning: Tuning) -> f64 {
     // 2 of the weight, 2 of its gradient, 12 of the optimizer's; frozen weights have neither gradient nor optimizer.
-    let each = if tuning.narrow() { 0.55 } else if tuning.is_full() { 16.0 } else { 2.0 };
-    let state = each * count(model).total() as f64;
-    state <= FILLED * chips as f64 * machine.chip.memory.size().get()
+    let each = match tuning {
+        t if t.narrow() => 0.55,
+        t if t.is_full() => 16.0,
+        _ => 2.0,
+    };
+    each * count(model).total() as f64 / (FILLED * machine.chip.memory.size().get())
 }
 
 /// Share of the memory that what is kept may take, beside activations.

@@ -174,8 +174,12 @@ pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
         // What cannot be asked of a chip is no work.
         plan::extent(catalog, &plan::Request { setting, ..base.clone() }).unwrap_or_default()
     };
-    Ok(Extent { simulated: 0.0, tokens: 0.0, ..names.iter().map(one).sum() })
+    let all = Extent { simulated: 0.0, tokens: 0.0, ..names.iter().map(one).sum() };
+    Ok(if r.flips && names.len() > 1 { all * FLIPPED } else { all })
 }
+
+/// Times over which all of it is looked at to find where the answer changes, about.
+const FLIPPED: f64 = 5.0;
 
 /// The plan's question with as many chips of each.
 fn offered(r: &Request) -> (plan::Request, u64) {

@@ -91,15 +91,17 @@ impl Ask {
         w.mean_rate.is_some() || w.users.is_some() || w.varies()
     }
 
-    /// How often a traffic is likely to be simulated: once, and for limits as often as the best few take.
-    pub(super) fn runs(&self) -> f64 {
+    /// How often a traffic is likely to be simulated, and whether to its end: once, for limits as often as the best few take, and under
+    /// limits on percentiles by as many as could cost less, most of which are soon seen to fail.
+    pub(super) fn runs(&self) -> (f64, bool) {
         let limited = TIMES.iter().any(|b| self.question.limits.get(*b).is_some());
-        let met = match (self.held.iter().any(Option::is_some), self.is_met()) {
-            (true, _) => (PLANS as u64 * RUNS) as f64,
-            (false, true) if limited => RUNS as f64,
-            (false, met) => f64::from(u8::from(met)),
+        let few = (PLANS as u64 * RUNS) as f64;
+        let (met, whole) = match (self.held.iter().any(Option::is_some), self.is_met()) {
+            (true, _) => (few + 2.0 * (TRIED + LEVEL) as f64, false),
+            (false, true) if limited => (RUNS as f64, true),
+            (false, met) => (f64::from(u8::from(met)), true),
         };
-        met + if self.simulate.trials { (PLANS as u64 * RUNS) as f64 } else { 0.0 }
+        (met + if self.simulate.trials { few } else { 0.0 }, whole)
     }
 }
 

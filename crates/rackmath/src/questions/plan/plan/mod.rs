@@ -339,8 +339,11 @@ pub fn extent(catalog: &Catalog, request: &Request) -> Result<Extent, Error> {
     let ask = Ask::new(catalog, said.as_ref().map_or(request, |(asked, _)| asked))?;
     let moved = search::moves(&ask.question).len() as f64;
     let one = prepare::extent(&ask)?;
-    let simulated = ask.runs() * ask.simulate.requests as f64;
-    let tokens = simulated * ask.requests.output;
+    let (runs, each) = ask.runs();
+    let simulated = runs * ask.simulate.requests as f64;
+    // Decodes of one group leap from event to event; groups that share experts go step by step.
+    let steps = each && ask.model.shape().is_some_and(|shape| shape.moe().is_some());
+    let tokens = if steps { simulated * ask.requests.output } else { 0.0 };
     Ok(Extent { weighed: one.weighed * (1.0 + moved), simulated, tokens, ..one })
 }
 

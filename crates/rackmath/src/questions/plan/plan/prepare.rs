@@ -216,7 +216,7 @@ fn levels(ask: &Ask, kinds: &[Kind]) -> Vec<f64> {
 }
 
 /// Layouts that are asked whether the model fits, before a search; the others lie between them.
-const ASKED: usize = 256;
+const ASKED: usize = 64;
 
 /// What a search of so much would prepare and look through; nothing is timed for that.
 pub(super) fn extent(ask: &Ask) -> Result<Extent, Error> {
