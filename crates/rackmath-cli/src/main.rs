@@ -35,11 +35,6 @@ use rackmath::field::Field;
 use rackmath_report::reply::Part;
 use std::process::ExitCode;
 
-/// glibc keeps what was freed for each thread that used it: a server would grow with its threads, not with its work.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[global_allocator]
-static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let typed: Vec<String> = std::env::args_os().map(|word| spelled(&word.to_string_lossy())).collect();
     let chosen = menu::chosen(&typed);
