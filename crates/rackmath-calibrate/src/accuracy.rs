@@ -97,7 +97,7 @@ fn cases(catalog: &Catalog, folder: &Path) -> Result<(Vec<Case>, Refused), SpecE
 
 /// Rows of catalog/validation predicted by engines that were fitted without their chip, version, model or kind of model.
 fn held(catalog: &Catalog) -> Result<Vec<Scored>, SpecError> {
-    let filed = coverage::filed(catalog)?;
+    let filed = coverage::filed(catalog, &Cancel::default())?;
     let rows = coverage::held(catalog, &filed, &Cancel::default())?;
     let mut all = Vec::new();
     for step in [Step::Seen, Step::Chip, Step::Generation, Step::Version, Step::Model, Step::Kind] {

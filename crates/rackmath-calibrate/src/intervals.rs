@@ -22,7 +22,7 @@ fn in_a_fit(catalog: &Catalog, f: &Filed) -> bool {
 
 /// Constants of engines without a group, as TOML; of one step where it is named.
 pub fn refits(catalog: &Catalog, only: Option<Step>, tell: Tell<'_>) -> Result<String, SpecError> {
-    let filed = coverage::filed(catalog)?;
+    let filed = coverage::filed(catalog, &Cancel::default())?;
     let kept: Vec<&Filed> = filed.iter().filter(|f| in_a_fit(catalog, f)).collect();
     let rows: Vec<Measurement> = kept.iter().map(|f| f.row.clone()).collect();
     let mut text = format!(
@@ -68,8 +68,8 @@ pub fn refits(catalog: &Catalog, only: Option<Step>, tell: Tell<'_>) -> Result<S
 
 /// Widths and the index, as TOML.
 pub fn fit(catalog: &Catalog) -> Result<String, SpecError> {
-    let filed = coverage::filed(catalog)?;
     let cancel = Cancel::default();
+    let filed = coverage::filed(catalog, &cancel)?;
     let held = coverage::held(catalog, &filed, &cancel)?;
     let apart = coverage::apart(catalog, &filed, &cancel)?;
     let evidence = catalog.evidence()?;

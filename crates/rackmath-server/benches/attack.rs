@@ -127,7 +127,7 @@ fn attacks() -> Vec<(&'static str, Attack)> {
     ]
 }
 
-fn main() {
+pub fn main() {
     apart::serves();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let seconds = words.iter().find_map(|w| w.parse::<u64>().ok()).unwrap_or(2);

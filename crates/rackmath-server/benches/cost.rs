@@ -3,12 +3,14 @@
 //! `cargo bench -p rackmath-server --bench cost -- 500` asks 500 random requests, works each on one thread, and prints how far the time of
 //! the processor is from what was reckoned before, and how much memory the request took of what was promised to it. `-- 500 rows`
 //! prints every one of them, `-- 100 only=plan` asks one question, and `-- from=FILE` holds rows that were printed against what is reckoned now,
-//! without asking again: after a change of a constant that is a matter of a second.
+//! without asking again: after a change of a constant that is a matter of a second; `extents` besides prints what was counted of each.
 
 mod apart;
 
 use apart::asks;
+use rackmath::Catalog;
 use rackmath::ask::{Question, Terms};
+use rackmath::extent::Extent;
 use rackmath_server::cost::{self, Cost};
 use rackmath_units::{Cancel, Chance, Effort};
 use serde_json::Value;
@@ -31,14 +33,22 @@ fn put(ratios: &mut Ratios, question: Question, reckoned: Cost, real: f64, peak:
 }
 
 /// Rows that were printed before.
-fn again(file: &str) -> Ratios {
+fn again(catalog: &Catalog, file: &str, extents: bool) -> Ratios {
     let mut ratios = Ratios::new();
     for line in std::fs::read_to_string(file).expect("a file of rows").lines() {
         let columns: Vec<&str> = line.split('\t').collect();
         let [name, _, real, _, peak, _, request] = columns[..] else { continue };
         let (Ok(question), Ok(request)) = (Question::find(name), rackmath::ask::parse(request)) else { continue };
         let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
-        put(&mut ratios, question, cost::of(question, &request), number(real), number(peak));
+        if extents {
+            let begun = Instant::now();
+            let e = question.extent(catalog, &request).unwrap_or_default();
+            let us = begun.elapsed().as_secs_f64() * 1e6;
+            let Extent { layouts, prepared, weighed, simulated, tokens } = e;
+            let counts = [layouts, prepared, weighed, simulated, tokens, us].map(|n| format!("{n:.0}")).join("\t");
+            println!("{name}\t{real}\t{counts}\t{}", Value::Object(request.clone()));
+        }
+        put(&mut ratios, question, cost::of(catalog, question, &request), number(real), number(peak));
     }
     ratios
 }
@@ -70,16 +80,16 @@ fn shown(ratios: &mut Ratios) {
     );
 }
 
-fn main() {
+pub fn main() {
     let words: Vec<String> = std::env::args().collect();
     let n = words.iter().find_map(|w| w.parse::<usize>().ok()).unwrap_or(50);
     let rows = words.iter().any(|w| w == "rows");
     let only = words.iter().find_map(|w| w.strip_prefix("only="));
     let seed = words.iter().find_map(|w| w.strip_prefix("seed=")?.parse().ok()).unwrap_or(11);
-    if let Some(file) = words.iter().find_map(|w| w.strip_prefix("from=")) {
-        return shown(&mut again(file));
-    }
     let catalog = rackmath_catalog::embedded();
+    if let Some(file) = words.iter().find_map(|w| w.strip_prefix("from=")) {
+        return shown(&mut again(&catalog, file, words.iter().any(|w| w == "extents")));
+    }
     let dice = &mut Chance::new(seed);
     let all = asks::questions(only);
     let mut ratios = Ratios::new();
@@ -87,7 +97,7 @@ fn main() {
     while done < n && tried < 20 * n {
         tried += 1;
         let (question, request) = asks::random(dice, &all);
-        let reckoned = cost::of(question, &request);
+        let reckoned = cost::of(&catalog, question, &request);
         if reckoned.seconds > 30.0 {
             refused += 1;
             continue;

@@ -47,7 +47,7 @@ fn heavy(dice: &mut Chance) -> (&'static str, String) {
     }
 }
 
-fn main() {
+pub fn main() {
     apart::serves();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let numbers: Vec<u64> = words.iter().filter_map(|a| a.parse().ok()).collect();

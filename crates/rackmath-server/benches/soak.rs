@@ -24,7 +24,7 @@ fn metric(text: &str, name: &str) -> f64 {
     line.and_then(|l| l.rsplit(' ').next()?.parse().ok()).unwrap_or(f64::NAN)
 }
 
-fn main() {
+pub fn main() {
     apart::serves();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let minutes = words.iter().find_map(|w| w.parse::<f64>().ok()).unwrap_or(0.2);

@@ -44,7 +44,7 @@ pub const MOST_ANSWER: usize = 8 << 20;
 /// What each lane may promise to hold for work under way.
 pub const WORK: [usize; 3] = [20 << 20, 28 << 20, 146 << 20];
 
-/// A body of more bytes is taken apart aside, few of them at once: as values it is many times as large.
+/// A body of more bytes is taken apart aside, few of them at once: as values it is many times as large. So is what has to be counted.
 const LARGE: usize = 64 << 10;
 
 /// What a request says, and the room its bytes have.
@@ -331,14 +331,15 @@ impl Answers {
     /// What a body costs. It is read for that alone, and again when its turn comes: what waits is small.
     async fn weighed(&self, question: Question, said: Said) -> Result<(Cost, Said), Refusal> {
         let read = |text: &str| ask::parse(text).map_err(|error| Refusal::from_error(StatusCode::BAD_REQUEST, error));
-        if said.text.len() <= LARGE {
+        if said.text.len() <= LARGE && !cost::counts(question) {
             return Ok((self.reckoned(question, &read(&said.text)?)?, said));
         }
         let _turn = self.large.acquire().await.map_err(|_| fault())?;
+        let catalog = self.catalog.clone();
         let checked = tokio::task::spawn_blocking(move || {
             let fields = read(&said.text)?;
             limits::check(question, &fields)?;
-            Ok::<_, Refusal>((cost::of(question, &fields), said))
+            Ok::<_, Refusal>((cost::of(&catalog, question, &fields), said))
         });
         let (cost, said) = checked.await.map_err(|_| fault())??;
         Ok((self.taken(question, cost)?, said))
@@ -347,7 +348,7 @@ impl Answers {
     /// What a request costs, if this server takes it.
     fn reckoned(&self, question: Question, fields: &Map<String, Value>) -> Result<Cost, Refusal> {
         limits::check(question, fields)?;
-        self.taken(question, cost::of(question, fields))
+        self.taken(question, cost::of(&self.catalog, question, fields))
     }
 
     fn taken(&self, question: Question, cost: Cost) -> Result<Cost, Refusal> {

@@ -34,12 +34,13 @@ use tokio::sync::watch;
 /// Whether a request is one that a server takes from others: within the limits of its fields, within so much work, and
 /// within the memory of one question.
 pub fn taken(
+    catalog: &rackmath::Catalog,
     question: rackmath::ask::Question,
     request: &serde_json::Map<String, serde_json::Value>,
     most: Duration,
 ) -> Result<(), rackmath::Error> {
     limits::check(question, request).map_err(|refusal| refusal.error)?;
-    let cost = cost::of(question, request);
+    let cost = cost::of(catalog, question, request);
     let most = most.as_secs_f64();
     let memory = answers::WORK[2] as f64;
     if cost.seconds > most {

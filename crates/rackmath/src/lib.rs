@@ -57,6 +57,7 @@
 
 pub mod ask;
 mod desk;
+pub mod extent;
 mod questions;
 pub mod sweep;
 pub mod table;

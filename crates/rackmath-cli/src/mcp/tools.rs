@@ -139,7 +139,7 @@ fn answered(
     patience: Duration,
 ) -> Result<Map<String, Value>, Error> {
     let request = field::keywords(&question.fields(), arguments)?;
-    rackmath_server::taken(question, &request, patience)?;
+    rackmath_server::taken(catalog, question, &request, patience)?;
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let terms = Terms { effort: Effort { threads, cancel: cancel.clone() }, today: crate::inputs::today() };
     let reply = question.answer(catalog, request, &terms)?;

@@ -1,10 +1,13 @@
 //! A server in a process of its own, so that its memory and its end can be seen from outside.
+//!
+//! It is the program that `RACKMATH_BIN` names, as `rackmath web` starts it; without that, the bench itself once more. A bench that
+//! was built can be copied elsewhere and run there: it looks for nothing of where it was built.
 #![allow(dead_code)] // each bench uses its part
 
 pub mod asks;
 
 use rackmath_server::{Address, Log, Options, serve};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -24,6 +27,14 @@ pub fn serves() {
     std::process::exit(0);
 }
 
+/// The first line; what is said later is read and dropped, so that who says it is not held up.
+fn first_line(mut said: impl BufRead + Send + 'static) -> String {
+    let mut line = String::new();
+    said.read_line(&mut line).expect("a line");
+    std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    line
+}
+
 /// A server as `rackmath web` starts it, until it is dropped.
 pub struct Server {
     child: Child,
@@ -32,11 +43,29 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Self {
-        let program = std::env::current_exe().expect("this program");
-        let mut child = Command::new(program).arg("serve").stdout(Stdio::piped()).spawn().expect("starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-        Self { child, address: line.trim().parse().expect("an address") }
+        let (mut child, line) = match std::env::var_os("RACKMATH_BIN") {
+            Some(program) => {
+                let mut web = Command::new(&program);
+                web.args(["web", "--port", "0", "--log", "none"]).stderr(Stdio::piped());
+                let mut child = web.spawn().unwrap_or_else(|e| panic!("{}: {e}", program.display()));
+                let said = BufReader::new(child.stderr.take().expect("piped"));
+                (child, first_line(said))
+            }
+            None => {
+                let program = std::env::current_exe().expect("this program");
+                let mut child = Command::new(program).arg("serve").stdout(Stdio::piped()).spawn().expect("starts");
+                let said = BufReader::new(child.stdout.take().expect("piped"));
+                (child, first_line(said))
+            }
+        };
+        let address = line
+            .split_whitespace()
+            .find_map(|word| word.trim_start_matches("http://").trim_end_matches('/').parse::<SocketAddr>().ok());
+        let Some(address) = address else {
+            let _ = child.kill();
+            panic!("no address in {line:?}");
+        };
+        Self { child, address }
     }
 
     fn status(&self, field: &str) -> f64 {

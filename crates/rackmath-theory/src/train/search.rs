@@ -151,6 +151,21 @@ impl Space {
         }
         self
     }
+
+    /// Slices that would be timed, and pipelines over them, counted without timing any; experts that hold no copies are counted too.
+    pub fn extent(&self, job: &Job<'_>) -> (f64, f64) {
+        let even = self.micro_batch.iter().filter(|b| job.global_batch.is_multiple_of(**b)).count() as f64;
+        let (mut slices, mut pipelines) = (0.0, 0.0);
+        for &tp in &self.tp {
+            let each = even * self.ep.len() as f64 * etps(self, job, tp).len() as f64;
+            for &cp in self.cp.iter().filter(|cp| tp * **cp <= self.chips) {
+                let stages = self.pp.iter().filter(|pp| tp * cp * **pp <= self.chips).count() as f64;
+                slices += each;
+                pipelines += each * stages * self.spread.len() as f64;
+            }
+        }
+        (slices, pipelines)
+    }
 }
 
 /// Layers timed for one slice.

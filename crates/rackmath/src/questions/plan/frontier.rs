@@ -13,6 +13,7 @@
 
 use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
+use crate::extent::Extent;
 use crate::plan::{self, Point, Worked};
 use crate::sides::{self, questions};
 
@@ -134,6 +135,13 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         curves,
         assumptions,
     })
+}
+
+/// What the frontiers would have to look through.
+pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
+    let (_, questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
+    let means = |e: Extent| Extent { simulated: 0.0, tokens: 0.0, ..e };
+    crate::extent::sum(questions.iter().map(|(_, question)| plan::extent(catalog, question).map(means)))
 }
 
 /// A curve from what was worked out.

@@ -42,7 +42,11 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let cancel = &effort.cancel;
     let mut ids = named_or_all(&request.tables, catalog.ids(rackmath_spec::Kind::Validation));
     ids.retain(|id| id != SIMULATE);
-    let mut tables = ids.iter().map(|id| catalog.validation(id)).collect::<Result<Vec<_>, Error>>()?;
+    let read = |id: &String| {
+        cancel.check()?;
+        catalog.validation(id).map_err(Error::from)
+    };
+    let mut tables = ids.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
     // A table of runs alone has no row of its own.
     tables.retain(|table| {
         !(table.rows.is_empty() && table.measured.is_empty() && table.kernels.is_empty() && table.asked.is_empty())
@@ -55,7 +59,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let total = total(&sources);
     // Whether intervals hold is a question about all tables.
     let coverage = if request.tables.is_empty() {
-        coverage::coverage(&coverage::held(catalog, &coverage::filed(catalog)?, cancel)?)
+        coverage::coverage(&coverage::held(catalog, &coverage::filed(catalog, cancel)?, cancel)?)
     } else {
         Vec::new()
     };
@@ -121,6 +125,8 @@ fn source(catalog: &Catalog, bench: &mut Bench, table: &Table, effort: &Effort) 
         cancel.check()?;
         scored.add(format!("asked {}", i + 1), asked::predicted(catalog, row, effort));
     }
+    // A question that was ended is not one that cannot be predicted.
+    cancel.check()?;
     let mut notes: Vec<Remark> = Vec::new();
     for note in scored.rows.iter().flat_map(|row| &row.assumed) {
         if !notes.contains(note) {

@@ -10,6 +10,7 @@ mod solve;
 mod tuned;
 
 use crate::desk::prelude::*;
+use crate::extent::Extent;
 use crate::setting::machine as machine_named;
 pub use run::{LossCard, RunCard};
 pub use solve::{Seek, SolvedChips, Unknown};
@@ -18,6 +19,7 @@ pub use tuned::{Optimizer, PeakCard, TunedCard};
 use asked::{Asked, fields};
 use changes::{MOST_CHIPS, Tried};
 use rackmath_spec::{GemmKernels, Model, Network, System, TrainingFormat, TrainingRun, TrainingStack};
+use rackmath_theory::count::count;
 use rackmath_theory::count::lora::Targets;
 use rackmath_theory::pipeline::Schedule;
 use rackmath_theory::train::machine::Machine;
@@ -26,7 +28,7 @@ use rackmath_theory::train::memory::stage_memory;
 use rackmath_theory::train::mfu::{Convention, flop_per_token};
 use rackmath_theory::train::search::{Candidate, Found, Searcher};
 use rackmath_theory::train::step::{Part, Prepared, Row, StepTime, step};
-use rackmath_theory::train::{Job, Offload, Recompute, Sharding};
+use rackmath_theory::train::{Job, Offload, Recompute, Sharding, Tuning};
 use serde_json::{Map, Value};
 use strum::VariantArray as _;
 
@@ -470,6 +472,69 @@ fn searched(tried: &Tried<'_>, chips: u64) -> Result<(Found, SearchCard), Error>
     let card = SearchCard { evaluated, feasible, best, frontier };
     Ok((found, card))
 }
+
+/// What a run would have to look through: its layouts where they are looked for, and where nothing fits those of changes that would.
+pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
+    let asked = Asked::new(catalog, r)?;
+    let setup = resolve(catalog, &asked, r)?;
+    let (system, shape) = (&setup.system, layered(&setup.model, &asked.model)?);
+    let format = asked.format_on(&system.chip);
+    let machine = machine_of(catalog, r, &setup, format)?;
+    let job = Job { shape, sequence: asked.sequence, global_batch: asked.global_batch, format };
+    let looked = |fixed: &asked::Fixed, chips: u64, wide: bool| {
+        let space = fixed.space(&machine, &job, chips, wide);
+        let (prepared, pipelines) = space.extent(&job);
+        let orders = (space.schedules.len() * space.offload.len()) as f64;
+        Extent { layouts: pipelines, prepared, weighed: pipelines * orders, ..Extent::default() }
+    };
+    let (chips, fixed) = (system.n_chips, &asked.fixed);
+    let needed = needed(&machine, &setup.model, fixed.tuning());
+    // Where nothing fits no bound leaves anything out.
+    let search = |fixed: &asked::Fixed, chips: u64, wide: bool| {
+        let one = looked(fixed, chips, wide);
+        if needed <= chips as f64 { one } else { Extent { weighed: UNBOUNDED * one.weighed, ..one } }
+    };
+    // The fewest chips that hold it are looked for among all there may be, and then the best layout of them.
+    let more = || {
+        let all = looked(fixed, MOST_CHIPS, r.wide);
+        let best = looked(fixed, (needed.ceil() as u64).clamp(1, MOST_CHIPS), r.wide);
+        Extent { weighed: PASSED * all.layouts, ..all } + best
+    };
+    if r.seek.solve.is_some() {
+        return Ok(more() + search(fixed, chips, r.wide) * SOLVED);
+    }
+    if asked.searches {
+        let one = search(fixed, chips, r.wide);
+        return Ok(if needed <= chips as f64 { one } else { one + looked(fixed, chips, true) + more() });
+    }
+    let cut = fixed.cut(&job, chips)?;
+    if changes::weigh(&machine, &job, cut).is_none_or(|c| c.fits) {
+        return Ok(Extent::default());
+    }
+    let others = search(&asked::Fixed::default(), cut.chips(), false);
+    Ok(if needed <= chips as f64 { others } else { others + more() * 0.5 })
+}
+
+/// A search in which nothing fits weighs so many times as many as one that has a best soon; a pipeline that only has to fit is passed by.
+const UNBOUNDED: f64 = 3.0;
+const PASSED: f64 = 0.15;
+
+/// Pages that are looked at for the fewest chips, about.
+const SOLVED: f64 = 6.0;
+
+/// Chips that hold a run at all, about: weights, gradients and what the optimizer keeps, divided over all of them.
+fn needed(machine: &Machine<'_>, model: &Model, tuning: Tuning) -> f64 {
+    // 2 of the weight, 2 of its gradient, 12 of the optimizer's; frozen weights have neither gradient nor optimizer.
+    let each = match tuning {
+        t if t.narrow() => 0.55,
+        t if t.is_full() => 16.0,
+        _ => 2.0,
+    };
+    each * count(model).total() as f64 / (FILLED * machine.chip.memory.size().get())
+}
+
+/// Share of the memory that what is kept may take, beside activations.
+const FILLED: f64 = 0.85;
 
 /// The best; where nothing fits, what comes nearest, which says so.
 fn nearest<'a>(found: &'a Found, asked: &Asked) -> Result<&'a Candidate, Error> {

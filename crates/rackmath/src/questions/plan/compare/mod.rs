@@ -18,6 +18,7 @@ pub use crate::frontier::Request;
 
 use crate::desk::evidence::Scale;
 use crate::desk::prelude::*;
+use crate::extent::Extent;
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Relaxation, Worked};
 use crate::sides::{Measure, decider, kinds_differ, like_with_like, price_words, questions, too_close, unranked};
@@ -114,6 +115,13 @@ pub struct Flip {
     pub against: String,
     /// Whether it is the cheapest now, and loses above the price; else it wins below it.
     pub cheapest_now: bool,
+}
+
+/// What the plans would have to look through.
+pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
+    let (_, questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
+    let means = |e: Extent| Extent { simulated: 0.0, tokens: 0.0, ..e };
+    crate::extent::sum(questions.iter().map(|(_, question)| plan::extent(catalog, question).map(means)))
 }
 
 /// Answers on so many threads; the answer is the same.

@@ -11,6 +11,7 @@ mod tests;
 pub use flip::Flip;
 
 use crate::desk::prelude::*;
+use crate::extent::Extent;
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Worked, in_order};
 use crate::setting::machine;
@@ -107,9 +108,7 @@ pub(crate) struct Candidate {
 /// Answers on so many threads; the answer is the same.
 pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let effort = &effort.into();
-    let chips = r.plan.setting.chips.unwrap_or(if r.plan.rate_per_s.is_some() { 64 } else { 8 });
-    let mut base = r.plan.clone();
-    base.setting.chips = Some(chips);
+    let (mut base, chips) = offered(r);
     catalog.model(&base.setting.model)?;
     let (names, mut out) = names(catalog, &mut base, &r.among, chips)?;
     let tried = in_order(&names, effort, |name| Ok(candidate(catalog, &base, name, effort)))?;
@@ -164,6 +163,30 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         flips,
         curves,
     })
+}
+
+/// What it would have to look through, over all that can be had.
+pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
+    let (mut base, chips) = offered(r);
+    let (names, _) = names(catalog, &mut base, &r.among, chips)?;
+    let one = |name: &String| {
+        let setting = Setting { on: name.clone(), ..base.setting.clone() };
+        // What cannot be asked of a chip is no work.
+        plan::extent(catalog, &plan::Request { setting, ..base.clone() }).unwrap_or_default()
+    };
+    let all = Extent { simulated: 0.0, tokens: 0.0, ..names.iter().map(one).sum() };
+    Ok(if r.flips && names.len() > 1 { all * FLIPPED } else { all })
+}
+
+/// Times over which all of it is looked at to find where the answer changes, about.
+const FLIPPED: f64 = 5.0;
+
+/// The plan's question with as many chips of each.
+fn offered(r: &Request) -> (plan::Request, u64) {
+    let chips = r.plan.setting.chips.unwrap_or(if r.plan.rate_per_s.is_some() { 64 } else { 8 });
+    let mut base = r.plan.clone();
+    base.setting.chips = Some(chips);
+    (base, chips)
 }
 
 /// Frontiers drawn.

@@ -9,6 +9,7 @@
 mod tests;
 
 use crate::desk::prelude::*;
+use crate::extent::Extent;
 use crate::plan::{self, Holds, Identity, Plan, Worked};
 use rackmath_theory::plan::{Bound, Objective, Question, Ranked, Traffic};
 
@@ -161,6 +162,16 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     (answer.stages, answer.ends_by) = (stages, Some(end));
     answer.verdict = verdict(&answer);
     Ok(answer)
+}
+
+/// What it would have to look through: the plan, and once more for each end of what is varied.
+pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
+    let p = &r.plan;
+    let given = [p.prefix_hit.is_some_and(|hit| hit > 0.0), p.acceptance.is_some()].iter().filter(|g| **g).count();
+    // Prompts and answers are always varied; each end is prepared anew.
+    let spaces = 1 + 2 * (2 + given);
+    let one = plan::extent(catalog, p)?;
+    Ok(Extent { simulated: 0.0, tokens: 0.0, ..one * spaces as f64 })
 }
 
 /// The score of the best then, and what becomes of today's plan.

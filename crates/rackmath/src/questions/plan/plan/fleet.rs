@@ -184,7 +184,7 @@ fn ways(full: &[Full], holds: &[f64], asked: f64, r: &Request) -> Vec<Vec<f64>> 
 }
 
 /// The machines by name, each with its question.
-fn parts(catalog: &Catalog, r: &Request) -> Result<Vec<(String, Request)>, Error> {
+pub(super) fn parts(catalog: &Catalog, r: &Request) -> Result<Vec<(String, Request)>, Error> {
     let on = &r.setting.on;
     refuse_if(on.contains(','), "setting.on", on, "one fleet joined by +, or machines with commas to choose from")?;
     refuse_if(r.prefill_on.is_some(), "prefill_on", "a machine for prompts", "a fleet without one: parts are whole")?;

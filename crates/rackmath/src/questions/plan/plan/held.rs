@@ -9,9 +9,9 @@
 //! Means exclude only by far: what is [`SLOW`] times over a limit on tokens or [`LATE`] times over one on first tokens, and
 //! what cannot serve the rate when it is full. Assumes: the simulated times fall with less load on each replica.
 
-use super::trial::{Asked, FEWEST, Load, asking, name};
+use super::trial::{Asked, FEWEST, Load, RUNS, asking, name};
 use super::worked::{Choice, Worked};
-use super::{Answer, Plan};
+use super::{Answer, Ask, Plan};
 use crate::desk::prelude::*;
 use crate::simulate::{Comes, Percentiles, Stage, Times, What};
 use rackmath_theory::plan::{Bound, Configuration, Estimate, Ranked, Traffic};
@@ -81,6 +81,27 @@ impl Log {
             Some((_, n)) => *n += 1,
             None => self.out.push((why, 1)),
         }
+    }
+}
+
+impl Ask {
+    /// Whether there is a traffic of which more can be told than its means.
+    fn is_met(&self) -> bool {
+        let w = &self.workload;
+        w.mean_rate.is_some() || w.users.is_some() || w.varies()
+    }
+
+    /// How often a traffic is likely to be simulated, and whether to its end: once, for limits as often as the best few take, and under
+    /// limits on percentiles by as many as could cost less, most of which are soon seen to fail.
+    pub(super) fn runs(&self) -> (f64, bool) {
+        let limited = TIMES.iter().any(|b| self.question.limits.get(*b).is_some());
+        let few = (PLANS as u64 * RUNS) as f64;
+        let (met, whole) = match (self.held.iter().any(Option::is_some), self.is_met()) {
+            (true, _) => (few + 2.0 * (TRIED + LEVEL) as f64, false),
+            (false, true) if limited => (RUNS as f64, true),
+            (false, met) => (f64::from(u8::from(met)), true),
+        };
+        (met + if self.simulate.trials { few } else { 0.0 }, whole)
     }
 }
 
@@ -200,8 +221,7 @@ impl Worked {
 
     /// Whether there is a traffic of which more can be told than its means.
     fn simulates(&self) -> bool {
-        let w = &self.ask.workload;
-        w.mean_rate.is_some() || w.users.is_some() || w.varies()
+        self.ask.is_met()
     }
 
     /// The same of a single plan: with as many replicas as its limits take, and as it is where none are enough.

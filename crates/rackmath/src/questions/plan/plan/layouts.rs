@@ -9,7 +9,7 @@ use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::{Model, System};
-use rackmath_theory::layout::{check, domain};
+use rackmath_theory::layout::{check, check_shape, domain};
 
 /// Deepest pipeline tried: serving gains nothing from more, and pays with latency.
 const DEEPEST: u64 = 8;
@@ -136,13 +136,19 @@ pub(super) fn layouts(
     cuts: &[u64],
 ) -> Vec<Layout> {
     let moe = model.shape().is_some_and(|s| s.moe().is_some());
+    // What no layout can have is seen once, not in each.
+    let alone = |d: Degrees| model.shape().is_none_or(|shape| check_shape(shape, &d).is_ok());
+    let one = Degrees::default();
+    let tps: Vec<u64> = steps.up_to(domain(system).min(chips)).filter(|tp| alone(Degrees { tp: *tp, ..one })).collect();
+    let most = if moe { chips } else { 1 };
+    let eps: Vec<u64> = steps.up_to(most).filter(|ep| alone(Degrees { ep: *ep, ..one })).collect();
     let mut all = Vec::new();
     for pp in steps.up_to(DEEPEST.min(chips)) {
-        for tp in steps.up_to(domain(system).min(chips / pp)) {
+        for &tp in tps.iter().take_while(|tp| **tp <= chips / pp) {
             let groups = if moe { chips / pp / tp } else { 1 };
             for dp in steps.up_to(groups) {
                 let stage = tp * dp;
-                for ep in steps.up_to(if moe { stage } else { 1 }).filter(|ep| stage.is_multiple_of(*ep)) {
+                for &ep in eps.iter().take_while(|ep| **ep <= stage).filter(|ep| stage.is_multiple_of(**ep)) {
                     let degrees = Degrees { tp, pp, dp, ep, etp: stage / ep, ..Degrees::default() };
                     let Ok(layout) = Layout::new(degrees) else { continue };
                     // What the model allows is quicker to see than what a command line can say.

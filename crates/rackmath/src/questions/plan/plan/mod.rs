@@ -42,6 +42,7 @@ use crate::desk::check::up_to;
 use crate::desk::evidence::Scale;
 use crate::desk::host::{Host, host};
 use crate::desk::prelude::*;
+use crate::extent::Extent;
 use crate::layout::DegreesRequest;
 use crate::setting::{LAYERED, PriceSource, common_basis, find, formats};
 use crate::support::Standing;
@@ -326,6 +327,24 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     }
     let worked = Worked::any(catalog, request, &effort)?;
     worked.simulate(worked.met(worked.answer()?)?)
+}
+
+/// What a plan would have to look through.
+pub fn extent(catalog: &Catalog, request: &Request) -> Result<Extent, Error> {
+    if request.setting.on.contains('+') {
+        let parts = fleet::parts(catalog, request)?;
+        return crate::extent::sum(parts.iter().map(|(_, part)| extent(catalog, part)));
+    }
+    let said = flags::obeyed(catalog, request)?;
+    let ask = Ask::new(catalog, said.as_ref().map_or(request, |(asked, _)| asked))?;
+    let moved = search::moves(&ask.question).len() as f64;
+    let one = prepare::extent(&ask)?;
+    let (runs, each) = ask.runs();
+    let simulated = runs * ask.simulate.requests as f64;
+    // Decodes of one group leap from event to event; groups that share experts go step by step.
+    let steps = each && ask.model.shape().is_some_and(|shape| shape.moe().is_some());
+    let tokens = if steps { simulated * ask.requests.output } else { 0.0 };
+    Ok(Extent { weighed: one.weighed * (1.0 + moved), simulated, tokens, ..one })
 }
 
 /// The space of a request and what is asked of it: for sweeps in parts, each a range of [`Space::families`].

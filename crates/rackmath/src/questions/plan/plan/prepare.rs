@@ -3,6 +3,7 @@
 use super::layouts::{Fix as _, layouts};
 use super::{Ask, Fetch, LARGEST, Machine, Request, offload};
 use crate::desk::prelude::*;
+use crate::extent::Extent;
 use crate::setting::untimed;
 use crate::support::{self, Asked, Standing};
 use rackmath_spec::System;
@@ -108,23 +109,11 @@ const MOST: f64 = 4e9;
 impl Prepared {
     pub(super) fn new(kernels: &KernelSet, ask: &Ask, effort: &Effort) -> Result<Self, Error> {
         let kinds = kinds(ask);
-        let (mut jobs, mut allowed): (Vec<(usize, Layout)>, Vec<Degrees>) = (Vec::new(), Vec::new());
-        for (at, kind) in kinds.iter().enumerate() {
-            effort.check()?;
-            let tool = kind.engine.family.parse::<Tool>().ok();
-            let chips = kind.machine.chips.min(LARGEST);
-            let steps = ask.fixed.steps(ask.degrees);
-            let mut all = layouts(&ask.model, &kind.machine.system, tool, chips, steps, &ask.cuts);
-            // What the engine cannot cut there is not tried.
-            all.retain(|layout| ask.pretend || ask.standings[kind.standing].cuts(layout));
-            allowed.extend(all.iter().map(Layout::degrees));
-            jobs.extend(all.into_iter().filter(|l| ask.fixed.allows(&l.degrees())).map(|layout| (at, layout)));
-        }
+        let (jobs, allowed) = jobs(ask, &kinds, effort)?;
         if jobs.is_empty() {
             ask.fixed.check(&allowed)?;
         }
-        let most = kinds.iter().map(|k| k.engine.schedule.sequences).fold(1.0, f64::max);
-        let levels = ask.batch.map_or_else(|| fill::levels(most.min(8192.0)), |n| vec![n]);
+        let levels = levels(ask, &kinds);
         bounded(ask, jobs.len(), levels.len())?;
         let items = in_order(&jobs, effort, |(at, layout)| item(kernels, ask, *at, &kinds[*at], *layout, &levels))?;
         let mut p = Self { layouts: jobs.len(), ..Self::default() };
@@ -194,6 +183,63 @@ impl Prepared {
         }
         Ok(())
     }
+}
+
+/// Every layout of every kind that is wanted, and the degrees of all that are possible.
+fn jobs(ask: &Ask, kinds: &[Kind], effort: &Effort) -> Result<(Vec<(usize, Layout)>, Vec<Degrees>), Error> {
+    let (mut jobs, mut allowed): (Vec<(usize, Layout)>, Vec<Degrees>) = (Vec::new(), Vec::new());
+    // Formats do not change what is possible.
+    let mut known: Vec<((usize, Option<Tool>), Vec<Layout>)> = Vec::new();
+    for (at, kind) in kinds.iter().enumerate() {
+        effort.check()?;
+        let key = (kind.machine.at, kind.engine.family.parse::<Tool>().ok());
+        let place = known.iter().position(|(k, _)| *k == key).unwrap_or_else(|| {
+            let chips = kind.machine.chips.min(LARGEST);
+            let steps = ask.fixed.steps(ask.degrees);
+            let all = layouts(&ask.model, &kind.machine.system, key.1, chips, steps, &ask.cuts);
+            known.push((key, all));
+            known.len() - 1
+        });
+        // What the engine cannot cut there is not tried.
+        let cuts = |layout: &&Layout| ask.pretend || ask.standings[kind.standing].cuts(layout);
+        let all = known[place].1.iter().filter(cuts).copied();
+        allowed.extend(all.clone().map(|l| l.degrees()));
+        jobs.extend(all.filter(|l| ask.fixed.allows(&l.degrees())).map(|layout| (at, layout)));
+    }
+    Ok((jobs, allowed))
+}
+
+/// Requests in flight of a group that are tried.
+fn levels(ask: &Ask, kinds: &[Kind]) -> Vec<f64> {
+    let most = kinds.iter().map(|k| k.engine.schedule.sequences).fold(1.0, f64::max);
+    ask.batch.map_or_else(|| fill::levels(most.min(8192.0)), |n| vec![n])
+}
+
+/// Layouts that are asked whether the model fits, before a search; the others lie between them.
+const ASKED: usize = 64;
+
+/// What a search of so much would prepare and look through; nothing is timed for that.
+pub(super) fn extent(ask: &Ask) -> Result<Extent, Error> {
+    let kinds = kinds(ask);
+    let (jobs, _) = jobs(ask, &kinds, &Effort::default())?;
+    let levels = levels(ask, &kinds);
+    let each = jobs.len().div_ceil(ASKED).max(1);
+    let keys = kinds.iter().map(|k| k.key as usize + 1).max().unwrap_or(0);
+    let (mut fit, mut states) = (vec![0.0; keys], 0.0);
+    for (at, layout) in jobs.iter().step_by(each) {
+        let kind = &kinds[*at];
+        let on = placed(ask, kind, *layout);
+        let room = on.room(&ask.requests, on.engine.schedule.chunk).min(on.engine.schedule.sequences * on.stages());
+        if room >= 1.0 {
+            fit[kind.key as usize] += each as f64;
+            states += (each * levels.partition_point(|level| *level < room).saturating_add(1)) as f64;
+        }
+    }
+    let (chunks, drafts) = (ask.chunks.len().max(1) as f64, ask.drafts.len() as f64);
+    let rows = chunks * drafts * (1 + usize::from(ask.offload.is_some())) as f64;
+    let pools = if ask.split { drafts * chunks } else { 0.0 };
+    let pairs = fit.iter().map(|n: &f64| n * n * pools).sum();
+    Ok(Extent { layouts: jobs.len() as f64, prepared: states * rows, weighed: pairs, ..Extent::default() })
 }
 
 /// Refuses what would not fit into memory: every row may have a state at every level, alone and as one that decodes, while
@@ -290,6 +336,24 @@ fn ratios() -> Vec<(f64, f64)> {
     all.filter(|(p, d)| p + d <= 9 && prime(*p, *d)).map(|(p, d)| (f64::from(p), f64::from(d))).collect()
 }
 
+/// A layout of a kind.
+fn placed(ask: &Ask, kind: &Kind, layout: Layout) -> Deployment {
+    Deployment {
+        model: ask.model.clone(),
+        formats: kind.formats,
+        kv: kind.kv,
+        system: kind.system.clone(),
+        links: kind.machine.links.clone(),
+        layout,
+        engine: kind.engine.clone(),
+        side: Bytes::ZERO,
+        senses: None,
+        split: None,
+        adapters: None,
+        drafter: Drafter::Layer,
+    }
+}
+
 fn item(
     kernels: &KernelSet,
     ask: &Ask,
@@ -299,20 +363,7 @@ fn item(
     levels: &[f64],
 ) -> Result<Option<Vec<ItemRow>>, Error> {
     let machine = &kind.machine;
-    let on = Deployment {
-        model: ask.model.clone(),
-        formats: kind.formats,
-        kv: kind.kv,
-        system: kind.system.clone(),
-        links: machine.links.clone(),
-        layout,
-        engine: kind.engine.clone(),
-        side: Bytes::ZERO,
-        senses: None,
-        split: None,
-        adapters: None,
-        drafter: Drafter::Layer,
-    };
+    let on = placed(ask, kind, layout);
     let own = on.engine.schedule.chunk;
     let chunks: Vec<f64> = if ask.chunks.is_empty() { vec![own] } else { ask.chunks.clone() };
     let least = own.min(chunks[0]);

@@ -93,7 +93,7 @@ pub(super) struct Asked {
     pub requests: u64,
     pub seed: u64,
     acceptance: f64,
-    trials: bool,
+    pub trials: bool,
 }
 
 impl Asked {

@@ -78,12 +78,14 @@ pub(super) fn column(metric: Metric) -> usize {
 pub const COLUMNS: [&str; 3] = ["time per token", "first token", "throughput"];
 
 /// Every row of the tables that can be asked about.
-pub fn filed(catalog: &Catalog) -> Result<Vec<Filed>, Error> {
+pub fn filed(catalog: &Catalog, cancel: &Cancel) -> Result<Vec<Filed>, Error> {
     let mut all = Vec::new();
     for id in catalog.ids(Kind::Validation) {
+        cancel.check()?;
         let table = catalog.validation(id)?;
         let rows = table.rows.iter().filter_map(|row| convert::measurement(catalog, &table, row).ok());
         for row in table.measured.iter().cloned().chain(rows.map(|(row, _)| row)) {
+            cancel.check()?;
             let chip = catalog.system(&row.setup.system)?.chip.clone();
             let (engine, _) = catalog.engine(&row.setup.engine)?;
             let kind = kind(&*catalog.model(&row.setup.model)?);
@@ -141,11 +143,13 @@ pub fn held(catalog: &Catalog, filed: &[Filed], cancel: &Cancel) -> Result<Vec<H
     for step in Step::VARIANTS {
         let mut groups: BTreeMap<String, Vec<&Filed>> = BTreeMap::new();
         for f in &rows {
+            cancel.check()?;
             if let Some(group) = group(&evidence, &rows, *step, f) {
                 groups.entry(group).or_default().push(f);
             }
         }
         for (group, rows) in groups {
+            cancel.check()?;
             let mut bench = Bench::new(catalog.clone())?;
             if matches!(step, Step::Generation | Step::Vendor) {
                 bench.forget_generation();

@@ -182,6 +182,11 @@ impl Fixed {
         [self.tp, self.cp, self.pp, self.dp, self.virtual_stages, self.ep, self.etp].iter().all(Option::is_none)
     }
 
+    /// What is trained.
+    pub(super) fn tuning(&self) -> Tuning {
+        self.tuning
+    }
+
     /// What waits in the host's memory, where that is given.
     pub(super) fn offload(&self) -> Option<Offload> {
         self.offload
