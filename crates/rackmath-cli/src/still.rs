@@ -6,6 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rackmath::Error;
 use rackmath_server::still;
+use rackmath_spec::Kind;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,11 @@ pub fn write(folder: &Path, engine: Option<&Path>) -> Result<(), Error> {
         put(name, &bytes)?;
     }
     put("engine/rackmath.wasm.bin", &packed(&engine)?)?;
-    put("engine/catalogue.json.bin", &packed(rackmath_catalog::embedded().bundle().as_bytes())?)?;
+    // Measurements are as large as the rest together, and one question asks for them.
+    let all = rackmath_catalog::embedded();
+    let measured = |kind: Kind| kind == Kind::Validation;
+    put("engine/catalogue.json.bin", &packed(all.bundle_of(|kind| !measured(kind)).as_bytes())?)?;
+    put("engine/measured.json.bin", &packed(all.bundle_of(measured).as_bytes())?)?;
     print(&format!(
         "the blackboard is in {0}: {1:.1} MB, of which browsers fetch what they show\nserve it with any file host, such as: python3 -m http.server -d {0}\n",
         folder.display(),

@@ -5,9 +5,10 @@ mod common;
 use common::{json, rackmath, shown};
 use rackmath_units::{Bytes, DollarsPerToken, Params, Seconds, significant};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -143,7 +144,9 @@ fn the_book_is_built_from_the_commands() {
     std::fs::copy(root().join("book/book.toml"), out.join("book.toml")).expect("copied");
     let mut book = Book { answers: HashMap::new(), pictures: 0, problems: 0, numbers: 0, out: out.join("src") };
     for (name, text) in chapters() {
-        let made = book.chapter(&name, &text);
+        // Files beside the book are not among its pages.
+        let beside = format!("]({}/blob/main/", env!("CARGO_PKG_REPOSITORY"));
+        let made = book.chapter(&name, &text).replace("](../../", &beside);
         assert!(!made.contains("{{"), "{name}");
         std::fs::write(out.join("src").join(&name), made).expect("writable");
     }
@@ -154,6 +157,62 @@ fn the_book_is_built_from_the_commands() {
         book.problems,
         book.numbers
     );
+    let Some(mdbook) = mdbook() else { return };
+    let pages = out.join("html");
+    let made = Command::new(&mdbook).arg("build").arg(&out).arg("--dest-dir").arg(&pages).output().expect("ran");
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success() && !said.to_lowercase().contains("warn"), "{said}");
+    let checked = linked(&pages);
+    eprintln!("{}: {checked} links lead somewhere", pages.join("index.html").display());
+    assert!(checked > 300, "{checked}");
+}
+
+/// `RACKMATH_MDBOOK`, the one that `book/mdbook` put into the target folder, or one that is installed.
+fn mdbook() -> Option<PathBuf> {
+    let target = Path::new(env!("CARGO_BIN_EXE_rackmath")).ancestors().nth(2).expect("target");
+    let named = std::env::var_os("RACKMATH_MDBOOK").map(PathBuf::from);
+    let own = target.join("mdbook/bin/mdbook");
+    let program = named.unwrap_or_else(|| if own.is_file() { own } else { "mdbook".into() });
+    let found = Command::new(&program).arg("--version").output().is_ok_and(|o| o.status.success());
+    if !found {
+        eprintln!("skipped: no pages of the book, since there is no {}; book/mdbook installs it", program.display());
+    }
+    found.then_some(program)
+}
+
+/// What stands in an attribute, as often as it is there.
+fn attributes(page: &str, name: &str) -> Vec<String> {
+    let opening = format!(" {name}=\"");
+    let values = page.split(&opening).skip(1).filter_map(|rest| rest.split('"').next());
+    values.map(|value| value.replace("&amp;", "&").replace("&#39;", "'").replace("%20", " ")).collect()
+}
+
+/// Every link and picture of every page leads to a file of the book, and to a place in it; how many were looked at.
+fn linked(folder: &Path) -> usize {
+    let files = std::fs::read_dir(folder).expect("pages").map(|entry| entry.expect("a file").path());
+    let pages: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "html")).collect();
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut places: HashMap<PathBuf, HashSet<String>> = HashMap::new();
+    let mut checked = 0;
+    for page in &pages {
+        let read = text(page);
+        for link in ["href", "src"].into_iter().flat_map(|name| attributes(&read, name)) {
+            if link.contains(':') || link.starts_with("//") || link.is_empty() {
+                continue;
+            }
+            let (path, place) = link.split_once('#').unwrap_or((&link, ""));
+            let to = if path.is_empty() { page.clone() } else { folder.join(path.trim_start_matches('/')) };
+            let to = if to.is_dir() { to.join("index.html") } else { to };
+            assert!(to.is_file(), "{}: {link} leads nowhere", page.display());
+            if !place.is_empty() {
+                let there =
+                    places.entry(to.clone()).or_insert_with(|| attributes(&text(&to), "id").into_iter().collect());
+                assert!(there.contains(place), "{}: {link}: no such place", page.display());
+            }
+            checked += 1;
+        }
+    }
+    checked
 }
 
 /// Numbers with a unit are computed, never typed, but for the few that a sentence supposes.

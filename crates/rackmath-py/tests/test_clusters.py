@@ -40,7 +40,8 @@ def test_dask() -> None:
 
 @pytest.mark.skipif("RACKMATH_RAY" not in os.environ, reason="Ray starts a cluster of its own: RACKMATH_RAY=1, as .ci/python sets once")
 def test_ray_with_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
-    ray = pytest.importorskip("ray")
+    import ray  # type: ignore[import-untyped,unused-ignore]
+
     import rackmath.ray
 
     ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100_000_000)
@@ -55,7 +56,7 @@ def test_ray_with_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
                 os._exit(1)
             return rackmath.sweep(*args, shard=(i, n), threads=1, **kwargs)
 
-        parts = rackmath.ray._run(dies_once, ("estimate",), {**SETTING, "over": OVER}, 5, None, None)
+        parts = rackmath.ray._run(dies_once, (("estimate",), {**SETTING, "over": OVER}), 5, None, None)
         assert fatal.exists() and rackmath.merge(parts).csv() == whole()
     finally:
         ray.shutdown()

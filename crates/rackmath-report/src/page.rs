@@ -38,15 +38,15 @@ pub fn spoken(body: &str) -> Result<String, Error> {
     ask::json(&remarks.iter().map(words::words).collect::<Vec<_>>())
 }
 
-/// An answer to what was typed, as a page shows it: its words and its pictures.
+/// An answer to what was typed, as a page shows it: its words, in short and all of them, and its pictures.
 pub fn shown(question: Question, request: &Map<String, Value>, reply: &Reply) -> Result<String, Error> {
-    // The browser has room for all of it, the verdict first.
     let show = |figure| Show { figure, detail: Detail::FULL, ..Show::default() };
     let drawn: Vec<_> = reply::pictures(question).iter().map(|name| reply::picture(reply, show(Some(name)))).collect();
     let figures = drawn.iter().filter_map(|p| if let Ok(Picture::Figure(f)) = p { Some(*f) } else { None });
     let style = Style { color: false, width: WIDTH };
     let words = reply::page(reply, show(None), style)?;
-    ask::json(&json!({ "request": request, "text": words, "figures": figures.collect::<Vec<_>>() }))
+    let short = reply::page(reply, Show::default(), style)?;
+    ask::json(&json!({ "request": request, "short": short, "text": words, "figures": figures.collect::<Vec<_>>() }))
 }
 
 /// A kind of file a picture is written as.

@@ -111,6 +111,9 @@ fn every_question_says_what_can_be_set_and_answers_what_is_typed() {
     let text = shown["text"].as_str().expect("words");
     assert!(text.starts_with("Does not fit: ") && text.contains("Qwen3 32B"), "{text}");
     assert!(text.contains("\nassumes\n") && text.contains("\nsources\n") && !text.contains("more: "), "{text}");
+    let short = shown["short"].as_str().expect("words");
+    assert!(short.lines().count() <= 25 && short.lines().next() == text.lines().next(), "{short}");
+    assert!(short.contains("\nmore: --explain ("), "{short}");
     assert_eq!(shown["request"]["batch"], 1000.0, "what was typed, as JSON");
     // Sentences are values; their words come on asking.
     let step: serde_json::Value = serde_json::from_str(client.post("/api/step", b"{}").text()).expect("JSON");

@@ -244,6 +244,12 @@ fn a_bundle_reads_back_and_a_broken_one_is_refused() {
     let bundle = ours.bundle();
     let back = Catalog::from_bundle(bundle.as_bytes()).unwrap();
     assert_eq!(back.bundle(), bundle);
+    // In two parts it is the same, whichever comes first.
+    let parts = [true, false].map(|measured| ours.bundle_of(|kind| (kind == Kind::Validation) == measured));
+    let mut joined = Catalog::from_bundle(parts[0].as_bytes()).unwrap();
+    joined.put_bundle(parts[1].as_bytes()).unwrap();
+    assert_eq!(joined.bundle(), bundle);
+    assert!(joined.put_bundle(parts[1].as_bytes()).unwrap_err().to_string().contains("twice"));
     // A bundle holds the files as they were written, the program a packed form of them: the same things are read from both.
     for id in ours.ids(Kind::Models) {
         assert_eq!(back.model(id), ours.model(id));

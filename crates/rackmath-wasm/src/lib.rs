@@ -1,6 +1,6 @@
 //! The server's answers without a server: what it would say to a path and a body, computed where the page is.
 //!
-//! A page writes the catalogue into [`wire::room`] and calls [`wire::stock`] once; then, for each request, it writes
+//! A page writes the catalogue into [`wire::room`] and calls [`wire::stock`], once or in parts; then, for each request, it writes
 //! `path\nbody` and calls [`wire::respond`]. What comes back is a line `status type`, a line feed, and the bytes. No value is shared but
 //! these bytes, so there is nothing to generate and nothing that must match but this sentence.
 //!

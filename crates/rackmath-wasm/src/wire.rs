@@ -27,18 +27,17 @@ pub extern "C" fn room(bytes: usize) -> *mut u8 {
     })
 }
 
-/// Takes what was written as the catalogue; 0 where it is none, and what [`given`] then holds says why.
+/// Takes what was written into the catalogue, besides what is there; 0 where it is none, and what [`given`] then holds says why.
 #[unsafe(no_mangle)]
 pub extern "C" fn stock() -> usize {
-    DESK.with_borrow_mut(|desk| match Catalog::from_bundle(&desk.said) {
-        Ok(read) => {
-            desk.catalog = read;
-            desk.said = Vec::new();
-            1
-        }
-        Err(error) => {
-            desk.answered = error.to_string().into_bytes();
-            0
+    DESK.with_borrow_mut(|desk| {
+        let said = std::mem::take(&mut desk.said);
+        match desk.catalog.put_bundle(&said) {
+            Ok(()) => 1,
+            Err(error) => {
+                desk.answered = error.to_string().into_bytes();
+                0
+            }
         }
     })
 }
@@ -65,6 +64,7 @@ pub extern "C" fn given() -> *const u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rackmath::Kind;
 
     #[test]
     fn bytes_go_in_and_come_out() {
@@ -74,8 +74,11 @@ mod tests {
         };
         write(b"{");
         assert_eq!(stock(), 0);
-        write(rackmath_catalog::embedded().bundle().as_bytes());
-        assert_eq!(stock(), 1);
+        let all = rackmath_catalog::embedded();
+        for part in [&all.bundle_of(|kind| kind != Kind::Validation), &all.bundle_of(|kind| kind == Kind::Validation)] {
+            write(part.as_bytes());
+            assert_eq!(stock(), 1);
+        }
         write(b"api/step\n{}");
         let length = respond();
         DESK.with_borrow(|desk| {

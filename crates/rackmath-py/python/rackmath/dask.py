@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
-from . import Answer, Table, merge, plan_shard
-from . import sweep as _sweep
+from . import Answer, Table, _shards
+from ._shards import PER_CORE, Asked, Progress, Run, Shard, T
 
 #: Without types.
 distributed: Any = import_module("distributed")
-_T = TypeVar("_T")
-
-Progress = Callable[[int, int], object]
 
 
-def _sweep_shard(i: int, n: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Table:
-    return _sweep(*args, shard=(i, n), threads=1, **kwargs)
-
-
-def _plan_shard(i: int, n: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    return plan_shard((i, n), *args, **kwargs)
-
-
-def _run(
-    work: Callable[[int, int, tuple[Any, ...], dict[str, Any]], _T],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    shards: int | None,
-    client: Any,
-    progress: Progress | None,
-) -> list[_T]:
+def _run(work: Shard[T], asked: Asked, shards: int | None, client: Any, progress: Progress | None) -> list[T]:
     if client is None:
         try:
             client = distributed.get_client()
         except ValueError:
             client = distributed.Client()
-    n = shards or 4 * max(1, sum(client.nthreads().values()))
-    futures = [client.submit(work, i, n, args, kwargs, retries=3, pure=False) for i in range(1, n + 1)]
+    n = shards or PER_CORE * max(1, sum(client.nthreads().values()))
+    futures = [client.submit(work, i, n, *asked, retries=3, pure=False) for i in range(1, n + 1)]
     try:
         for done, _ in enumerate(distributed.as_completed(futures), 1):
             if progress is not None:
@@ -47,6 +29,10 @@ def _run(
     except BaseException:
         client.cancel(futures)
         raise
+
+
+def _cluster(shards: int | None, client: Any, progress: Progress | None) -> Run:
+    return lambda work, asked: _run(work, asked, shards, client, progress)
 
 
 def sweep(
@@ -58,7 +44,7 @@ def sweep(
     **kwargs: Any,
 ) -> Table:
     """`rackmath.sweep` in shards: by the client given, else the one there is, else a cluster of its own."""
-    return merge(_run(_sweep_shard, (question, *args), kwargs, shards, client, progress))
+    return _shards.sweep(_cluster(shards, client, progress), question, args, kwargs)
 
 
 def plan(
@@ -69,10 +55,9 @@ def plan(
     **kwargs: Any,
 ) -> Answer[Any]:
     """`rackmath.plan`, its space searched in shards."""
-    texts = _run(_plan_shard, args, kwargs, shards, client, progress)
-    return merge(texts, catalog=kwargs.get("catalog"))
+    return _shards.plan(_cluster(shards, client, progress), args, kwargs)
 
 
 def simulate(*args: Any, seeds: Sequence[int], **kwargs: Any) -> Table:
-    """`rackmath.simulate` once for each seed, a row for each run."""
+    """`rackmath.simulate` once for each seed, a row for each run: requests of one run meet each other, runs do not."""
     return sweep("simulate", *args, over={"seed": list(seeds)}, **kwargs)

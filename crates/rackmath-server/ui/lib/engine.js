@@ -12,6 +12,9 @@ const given = (length) => new Uint8Array(calls.memory.buffer, calls.given(), len
 onmessage = ({ data }) => {
   if (data.module) {
     calls = new WebAssembly.Instance(data.module, {}).exports;
+    return;
+  }
+  if (data.catalogue) {
     put(new Uint8Array(data.catalogue));
     if (!calls.stock()) throw new Error("the catalogue cannot be read");
     return;

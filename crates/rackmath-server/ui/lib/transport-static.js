@@ -11,10 +11,20 @@ async function unpacked(name) {
   return new Response(response.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
-let parts;
-const loaded = () => (parts ??= Promise.all([unpacked("rackmath.wasm.bin").then((bytes) => WebAssembly.compile(bytes)), unpacked("catalogue.json.bin")]));
+// Files, each fetched when something first needs it, and kept.
+const kept = new Map();
+function once(name, made) {
+  if (!kept.has(name)) kept.set(name, made().catch((problem) => { kept.delete(name); throw problem; }));
+  return kept.get(name);
+}
+
+const engine = () => once("rackmath.wasm.bin", () => unpacked("rackmath.wasm.bin").then((bytes) => WebAssembly.compile(bytes)));
+
+/** The parts of the catalogue that a question reads: published measurements are as large as all the rest. */
+const parts = (path) => (/^\/?(api|export)\/validate\b/.test(path) ? ["catalogue.json.bin", "measured.json.bin"] : ["catalogue.json.bin"]);
 
 let worker;
+let stocked = new Set(); // parts of the catalogue that the worker has
 let current; // the question being worked on
 const waiting = [];
 
@@ -22,13 +32,20 @@ function next() {
   if (current || !waiting.length) return;
   current = waiting.shift();
   const mine = current;
-  loaded().then(([module, catalogue]) => {
+  const names = parts(mine.path);
+  Promise.all([engine(), ...names.map((name) => once(name, () => unpacked(name)))]).then(([module, ...files]) => {
     if (current !== mine) return;
     if (!worker) {
       worker = new Worker(new URL("engine.js", import.meta.url));
       worker.onmessage = ({ data }) => done(data);
       worker.onerror = (event) => done({ failed: event.message || "the engine stopped" });
-      worker.postMessage({ module, catalogue });
+      worker.postMessage({ module });
+      stocked = new Set();
+    }
+    for (const [i, name] of names.entries()) {
+      if (stocked.has(name)) continue;
+      worker.postMessage({ catalogue: files[i] });
+      stocked.add(name);
     }
     worker.postMessage({ path: mine.path, body: mine.body });
   }).catch((problem) => { if (current === mine) done({ failed: String(problem.message ?? problem) }); });

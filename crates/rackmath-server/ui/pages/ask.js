@@ -10,6 +10,9 @@ let questions = null;
 
 const FIRST = 8;
 
+// First what is typed without a flag, then the machine, then the rest as it is declared.
+const rank = (f) => f.place ?? (f.file === "model" ? 90 : f.file === "machine" ? 91 : 99);
+
 function control(f) {
   const base = { key: f.flag, label: f.flag.replaceAll("-", " "), help: f.doc, value: "" };
   if (f.file === "model" || f.file === "machine") return { ...base, kind: f.file === "model" ? "model" : "machine", value: f.shown };
@@ -29,6 +32,21 @@ function typed(s) {
   return words;
 }
 
+// What a short answer leaves out stands in its last line, each part in parentheses after the flag of the terminal that shows it.
+const MORE = /\n*more: (.*)\n*$/;
+let opened = false;
+
+function words({ short, text }) {
+  const pre = (label, said) => el("pre", { class: "text", tabindex: "0", "aria-label": label }, said);
+  const left = short.match(MORE)?.[1];
+  const answer = pre("The answer in words", short.replace(MORE, "\n").replaceAll(" with --explain", ", below"));
+  if (!left) return answer;
+  const parts = [...left.matchAll(/--(\w+) \(([^)]*)\)/g)].map(([, flag, what]) => (flag === "sources" ? `sources (${what})` : what));
+  const all = el("details", { class: "list", open: opened || null, ontoggle: () => { opened = all.open; } },
+    el("summary", {}, `All of it: ${parts.join(", ")}`), pre("The whole answer in words", text));
+  return el("div", {}, answer, all);
+}
+
 export const page = {
   id: "ask",
   title: "Any question",
@@ -37,7 +55,7 @@ export const page = {
   async controls(values) {
     questions ??= await fetched("api");
     const question = questions.some((q) => q.question === values.question) ? values.question : "step";
-    if (!declared.has(question)) declared.set(question, await fetched(`api/${question}/fields`));
+    if (!declared.has(question)) declared.set(question, (await fetched(`api/${question}/fields`)).toSorted((a, b) => rank(a) - rank(b)));
     const all = declared.get(question).map(control);
     const more = all.length > FIRST ? [{ kind: "heading", label: "More settings", fold: true }, ...all.slice(FIRST)] : [];
     const about = questions.find((q) => q.question === question).about;
@@ -48,7 +66,7 @@ export const page = {
   render(view, { typed: answer }, s) {
     view.reading(`${questions.find((q) => q.question === s.question).about}.`);
     for (const [i, figure] of answer.figures.entries()) view.chart(`figure-${i}`, figure);
-    view.node("text", el("pre", { class: "text", tabindex: "0", "aria-label": "The answer in words" }, answer.text));
+    view.node("text", words(answer));
   },
   command(s) {
     const fields = new Map((declared.get(s.question) ?? []).map((f) => [f.flag, f]));

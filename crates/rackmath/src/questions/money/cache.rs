@@ -315,7 +315,7 @@ fn kept_for(
     let axes = (Axis::log("lifetime after the last use", Unit::Seconds), Axis::linear("hit rate", Unit::Number));
     let without = Series::new("without expiry", Role::Floor, [(0.1, max), (end, max)]);
     let series = [Series::new("hit rate", Role::Envelope, points), without];
-    Ok((card, Figure::of("share of prompt tokens found in the cache", source, axes, series)))
+    Ok((card, Figure::of("Share of prompt tokens found in the cache", source, axes, series)))
 }
 
 fn read(wanted: &ReuseRequest) -> Result<(Reuse, Remark), Error> {

@@ -141,7 +141,7 @@ fn figure(price: f64, speed: f64, limit: f64, curve: &[(f64, f64)]) -> Figure {
     let at_most = Series::new("limit 1 + x", Role::Floor, [(limit, 1.0), (limit, most)]);
     let series = [Series::new("m = x / (1 + x - s)", Role::Envelope, curve.to_vec()), at_most];
     let subtitle = says("price_at_speed").with("price", price).with("speed", speed);
-    let figure = Figure::of("what speed costs, if the batch is the only lever", subtitle, axes, series);
+    let figure = Figure::of("What speed costs, if the batch is the only lever", subtitle, axes, series);
     figure.marked([Mark::at(speed, price, "as sold")])
 }
 

@@ -362,7 +362,7 @@ fn active(subtitle: Remark, case: &Case, prior: &Posterior, post: &Posterior) ->
     }
     let axes = (Axis::log("active parameters", Unit::Count), Axis::linear("density per factor e", Unit::Number));
     let series = [line("prior", Role::Floor, prior), line("posterior", Role::Envelope, post)];
-    Figure::of("active parameters", subtitle, axes, series).marked(marks)
+    Figure::of("Active parameters", subtitle, axes, series).marked(marks)
 }
 
 /// The ridge: ellipses that hold 80 % of prior and posterior if both were normal in logarithms, and the line along which
@@ -381,7 +381,7 @@ fn ridge(subtitle: Remark, prior: &Posterior, post: &Posterior) -> Figure {
         Series::new("same input price", Role::Compute, trade),
     ];
     let median = Mark::at(x, y, says("median_markup").with("active", x).with("markup", y));
-    Figure::of("active parameters against mark-up", subtitle, axes, series).marked([median])
+    Figure::of("Active parameters against mark-up", subtitle, axes, series).marked([median])
 }
 
 /// Radius within which two independent standard normals lie with a chance of 80 %: the root of -2 ln 0.2.

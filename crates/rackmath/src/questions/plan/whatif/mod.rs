@@ -184,6 +184,9 @@ fn difference(
     Some(Difference { measure, before, kept, after, kept_change: change(kept), after_change: change(after) })
 }
 
+/// Costs nearer than this are one cost: what is left between them is rounding.
+const ALIKE: f64 = 0.0005;
+
 fn verdict(before: Option<&Plan>, kept: &Kept, after: Option<&Plan>, same: bool, new: &plan::Answer) -> Remark {
     let Some(before) = before else {
         return says(if after.is_some() { "now_something_does" } else { "neither_does" });
@@ -214,7 +217,9 @@ fn verdict(before: Option<&Plan>, kept: &Kept, after: Option<&Plan>, same: bool,
     } else {
         says("best_now").with("deployment", after.deployment.clone())
     };
-    and(best.with("less", gain.filter(|g| *g >= 0.0)).with("more", gain.filter(|g| *g < 0.0).map(f64::abs)))
+    let told = gain.filter(|g| g.abs() >= ALIKE);
+    let best = best.with("alike", gain.is_some() && told.is_none());
+    and(best.with("less", told.filter(|g| *g > 0.0)).with("more", told.filter(|g| *g < 0.0).map(f64::abs)))
 }
 
 #[cfg(test)]
