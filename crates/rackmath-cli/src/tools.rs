@@ -137,6 +137,7 @@ pub fn web(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error
     if given.contains_id("wasm") && given.get_one::<PathBuf>("wasm").is_some() {
         return Err(Error::said("--wasm without --static").hint("rackmath web --static DIR --wasm FILE"));
     }
+    rackmath_measure::memory::few_arenas();
     let usual = Options::default();
     let text = |name: &str| given.get_one::<String>(name).cloned();
     let patience = text("patience").unwrap_or_default();

@@ -3,6 +3,7 @@
 
 pub mod gauge;
 pub mod judge;
+pub mod memory;
 pub mod probe;
 pub mod prometheus;
 pub mod read;

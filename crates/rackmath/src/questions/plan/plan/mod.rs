@@ -339,7 +339,8 @@ pub fn extent(catalog: &Catalog, request: &Request) -> Result<Extent, Error> {
     let ask = Ask::new(catalog, said.as_ref().map_or(request, |(asked, _)| asked))?;
     let moved = search::moves(&ask.question).len() as f64;
     let one = prepare::extent(&ask)?;
-    let (runs, each) = ask.runs();
+    // Where nothing fits there is nothing to simulate.
+    let (runs, each) = if one.prepared > 0.0 { ask.runs() } else { (0.0, false) };
     let simulated = runs * ask.simulate.requests as f64;
     // Decodes of one group leap from event to event; groups that share experts go step by step.
     let steps = each && ask.model.shape().is_some_and(|shape| shape.moe().is_some());
