@@ -87,6 +87,7 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("deepseek_v3 deepseek_v32 kimi_k2 kimi_k25 glm_moe_dsa", |f, notes| latent::deepseek(f, notes, 1, 0)),
     // GLM-4.7-Flash: the extra layer repeats embedding and head.
     ("glm4_moe_lite", |f, notes| latent::deepseek(f, notes, 1, 2)),
+    ("minicpm3", latent::minicpm3),
     ("longcat_flash", latent::longcat),
     ("kimi_linear", hybrid::kimi_linear),
     ("qwen3_next", hybrid::qwen3_next),
