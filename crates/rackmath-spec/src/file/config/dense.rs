@@ -239,7 +239,7 @@ pub(super) fn stablelm(f: &Fields, notes: &mut Vec<String>) -> Read {
     let qk_norm = if f.flag("qk_layernorm", false)? { QkNorm::AllHeads } else { QkNorm::None };
     let norms = if f.flag("use_parallel_residual", false)? { 1 } else { 2 };
     let bias = Bias { qkv: f.flag("use_qkv_bias", false)?, out: false };
-    let shape = uniform(f, notes, false, Attention { qk_norm, bias, ..gqa(f)? }, gated_ffn(f)?, norms)?;
+    let shape = uniform(f, notes, false, Attention { bias, qk_norm, ..gqa(f)? }, gated_ffn(f)?, norms)?;
     Ok(Shape { norm: Norm::Layer, ..shape })
 }
 

@@ -227,7 +227,7 @@ pub(super) fn bailing(f: &Fields, notes: &mut Vec<String>) -> Read {
     let second = named("architectures", "MoeV2") || named("model_type", "_v2");
     let qk_norm = if f.flag("use_qk_norm", second)? { QkNorm::PerHead } else { QkNorm::None };
     let bias = Bias { qkv: f.flag("use_qkv_bias", false)?, out: f.flag("use_bias", false)? };
-    let attention = Attention { qk_norm, bias, ..gqa(f)? };
+    let attention = Attention { bias, qk_norm, ..gqa(f)? };
     let moe = deepseek_experts(f, u64::from(f.flag("moe_router_enable_expert_bias", second)?))?;
     // Where it is given, the width of one shared expert.
     let n_shared = f.opt_count("num_shared_experts", 1000)?.unwrap_or(0);
