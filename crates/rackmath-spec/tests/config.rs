@@ -1,7 +1,7 @@
 //! A `config.json` is understood or refused, never guessed at.
 
 use rackmath_spec::file::config_json;
-use rackmath_spec::model::Mixer;
+use rackmath_spec::model::{Mixer, QkNorm, Span};
 use rackmath_spec::{Dtype, Model};
 
 fn read(fields: &str) -> Result<Model, String> {
@@ -97,4 +97,48 @@ fn blocks_named_in_words_are_those_named_by_letters() {
     assert_eq!(letters.shape(), words.shape());
     let error = read(&format!("{nemotron}, \"layers_block_type\": [\"mamba\", \"mlb\"]")).unwrap_err();
     assert!(error.contains("mamba, attention, mlp or moe"), "{error}");
+}
+
+/// dots.llm1 as published, whose count of 142,774,381,696 is no rounding of its label of 142B.
+#[test]
+fn dots_has_the_attention_of_qwen3_and_the_experts_of_deepseek() {
+    let dots = r#""model_type": "dots1", "attention_bias": false, "first_k_dense_replace": 1, "hidden_size": 4096, "intermediate_size": 10944,
+        "max_position_embeddings": 32768, "moe_intermediate_size": 1408, "moe_layer_freq": 1, "n_routed_experts": 128, "n_shared_experts": 2,
+        "norm_topk_prob": true, "num_attention_heads": 32, "num_experts_per_tok": 6, "num_hidden_layers": 62, "num_key_value_heads": 32,
+        "scoring_func": "noaux_tc", "tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_sliding_window": false, "vocab_size": 152064"#;
+    let model = read(&format!("{dots}, \"sliding_window\": null")).unwrap();
+    let shape = model.shape().unwrap();
+    assert_eq!(shape.runs.iter().map(|run| run.n).collect::<Vec<_>>(), [1, 61]);
+    let Mixer::Attention(attention) = &shape.runs[1].block.mixer else { panic!("{shape:?}") };
+    assert_eq!((attention.heads, attention.kv_heads, attention.qk_dim), (32, 32, 128));
+    assert_eq!((attention.qk_norm, attention.span), (QkNorm::PerHead, Span::Full));
+    let moe = shape.moe().unwrap();
+    assert_eq!((moe.experts, moe.top_k, moe.expert.width), (128, 6, 1408));
+    assert_eq!((moe.shared.map(|mlp| mlp.width), moe.router_vectors), (Some(2 * 1408), 1));
+    // A window serves the layers from `max_window_layers` on.
+    let model = read(&format!("{dots}, \"sliding_window\": 4096, \"max_window_layers\": 60")).unwrap();
+    let spans = model.shape().unwrap().runs.iter().map(|run| match &run.block.mixer {
+        Mixer::Attention(attention) => (run.n, attention.span),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(spans.collect::<Vec<_>>(), [(1, Span::Full), (59, Span::Full), (2, Span::Window(4096))]);
+}
+
+/// Ling-lite-1.5 is of the first generation: no norms on queries and keys, no corrections, two shared experts.
+#[test]
+fn norms_and_corrections_of_ling_come_with_its_second_generation() {
+    let ling = r#""model_type": "bailing_moe", "first_k_dense_replace": 0, "hidden_size": 2048, "intermediate_size": 1408,
+        "moe_intermediate_size": 1408, "num_experts": 64, "num_shared_experts": 2, "norm_topk_prob": true, "num_attention_heads": 16,
+        "num_experts_per_tok": 6, "num_hidden_layers": 28, "num_key_value_heads": 4, "torch_dtype": "bfloat16", "use_bias": false,
+        "use_qkv_bias": false, "vocab_size": 126464, "norm_head": false, "norm_softmax": false"#;
+    for (class, norm, corrections) in
+        [("BailingMoeForCausalLM", QkNorm::None, 0), ("BailingMoeV2ForCausalLM", QkNorm::PerHead, 1)]
+    {
+        let model = read(&format!("{ling}, \"architectures\": [\"{class}\"]")).unwrap();
+        let shape = model.shape().unwrap();
+        let Mixer::Attention(attention) = &shape.runs[0].block.mixer else { panic!("{shape:?}") };
+        let moe = shape.moe().unwrap();
+        assert_eq!((attention.qk_norm, moe.router_vectors), (norm, corrections), "{class}");
+        assert_eq!(moe.shared.map(|mlp| mlp.width), Some(2 * 1408));
+    }
 }

@@ -1,7 +1,7 @@
 //! Dense decoders of the Llama line: one attention, one gated network, two to four norms.
 
 use super::fields::{Fields, most};
-use super::parts::{Read, alike, biased_gqa, block, gated, gated_ffn, gqa, layers, mtp, runs, shape, spans};
+use super::parts::{Read, alike, biased_gqa, block, gated, gated_ffn, gqa, layers, mtp, plain, runs, shape, spans};
 use crate::SpecError;
 use crate::model::{Attention, Bias, Block, Ffn, Mixer, Mlp, Norm, QkNorm, Shape, Side, SideUse, Span};
 
@@ -209,6 +209,43 @@ pub(super) fn olmo3(f: &Fields, notes: &mut Vec<String>) -> Read {
 pub(super) fn exaone4(f: &Fields, notes: &mut Vec<String>) -> Read {
     f.pass_over("sliding_window_pattern");
     windows(f, notes, 4, &Attention { qk_norm: QkNorm::PerHead, ..gqa(f)? }, 2, false)
+}
+
+/// EXAONE 3: Llama's shapes under GPT's names of the fields.
+pub(super) fn exaone(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over("embed_dropout");
+    uniform(f, notes, false, gqa(f)?, gated_ffn(f)?, 2)
+}
+
+/// Apertus: two matrices with an activation that learns two values in each layer; norms on queries and keys.
+pub(super) fn apertus(f: &Fields, notes: &mut Vec<String>) -> Read {
+    if f.flag("post_norm", false)? {
+        return Err(f.refuse("post_norm", true, "false"));
+    }
+    let qk_norm = if f.flag("qk_norm", true)? { QkNorm::PerHead } else { QkNorm::None };
+    let attention = Attention { qk_norm, ..biased_gqa(f)? };
+    let learned = Side { name: "values of the activation", params: 2, usage: SideUse::Multiplied };
+    let block = Block { side: vec![learned], ..block(Mixer::Attention(attention), plain_ffn(f)?) };
+    alike(f, notes, false, block)
+}
+
+/// AFM: Llama with two matrices and a squared rectifier in place of the gated network.
+pub(super) fn arcee(f: &Fields, notes: &mut Vec<String>) -> Read {
+    uniform(f, notes, false, biased_gqa(f)?, plain_ffn(f)?, 2)
+}
+
+/// StableLM: layer norms; side by side, attention and network share one. The 12B has norms of their own for each head.
+pub(super) fn stablelm(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let qk_norm = if f.flag("qk_layernorm", false)? { QkNorm::AllHeads } else { QkNorm::None };
+    let norms = if f.flag("use_parallel_residual", false)? { 1 } else { 2 };
+    let bias = Bias { qkv: f.flag("use_qkv_bias", false)?, out: false };
+    let shape = uniform(f, notes, false, Attention { bias, qk_norm, ..gqa(f)? }, gated_ffn(f)?, norms)?;
+    Ok(Shape { norm: Norm::Layer, ..shape })
+}
+
+fn plain_ffn(f: &Fields) -> Result<Ffn, SpecError> {
+    let bias = f.flag("mlp_bias", false)?;
+    Ok(Ffn::Dense(plain(f.count("intermediate_size", most::DIM)?, bias)))
 }
 
 /// Command R7B: Command R with three windows to one full layer.

@@ -49,6 +49,38 @@ pub(super) fn xlm_roberta(f: &Fields, notes: &mut Vec<String>) -> Read {
     Ok(Shape { context_max: shape.context_max.map(|n| n.saturating_sub(2)), ..shape })
 }
 
+/// Nomic's BERT: GPT-2's names of the fields, rotary positions, gated networks, no pooler.
+pub(super) fn nomic_bert(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(
+        "dense_seq_output fused_bias_fc fused_dropout_add_ln max_trained_positions pad_vocab_size_multiple prenorm \
+         parallel_block_tied_norm rotary_emb_fraction use_xentropy n_ctx",
+    );
+    for key in ["causal", "parallel_block", "use_rms_norm"] {
+        if f.flag(key, false)? {
+            return Err(f.refuse(key, true, "false"));
+        }
+    }
+    let (hidden, heads) = (f.count("n_embd", most::DIM)?, f.count("n_head", most::HEADS)?);
+    if !hidden.is_multiple_of(heads) {
+        return Err(f.refuse("n_head", heads, format!("a divisor of n_embd {hidden}")));
+    }
+    // One flag for the biases of the whole attention; of the network's two, both or none.
+    let qkv = f.flag("qkv_proj_bias", true)?;
+    let bias = f.flag("mlp_fc1_bias", true)?;
+    if f.flag("mlp_fc2_bias", true)? != bias {
+        return Err(f.refuse("mlp_fc2_bias", !bias, format!("the same as mlp_fc1_bias = {bias}")));
+    }
+    let gate = f.text_of("activation_function")?.is_some_and(|name| name.ends_with("glu"));
+    let mlp = Mlp { width: f.count_or("n_inner", most::DIM, 4 * hidden)?, gated: gate, bias };
+    let full = Attention::full(heads, heads, hidden / heads);
+    let attention = Attention { both_ways: true, bias: Bias { qkv, out: qkv }, ..full };
+    let base = alike(f, notes, true, block(Mixer::Attention(attention), Ffn::Dense(mlp)))?;
+    let types = f.count_or("type_vocab_size", 1000, 2)?;
+    let side = vec![Side { name: "token types", params: types * hidden, usage: SideUse::LookedUp { rows: types } }];
+    // One norm outside the layers: behind the embeddings.
+    Ok(Shape { norm: Norm::Layer, outer_norms: 1, headless: true, side, ..base })
+}
+
 /// ModernBERT: gated networks, no biases, two windows to one full layer, the first layer without its first norm.
 pub(super) fn modernbert(f: &Fields, notes: &mut Vec<String>) -> Read {
     f.pass_over(

@@ -2,13 +2,17 @@
 
 use super::fields::{Fields, most};
 use super::moe::{deepseek_experts, dense_first};
-use super::parts::{Read, block, experts_of, gated, layers, mtp, runs, shape};
+use super::parts::{Read, alike, block, experts_of, gated, layers, mtp, runs, shape};
 use crate::SpecError;
 use crate::model::{Ffn, Gate, Indexer, Latent, Mixer, Moe, Shape};
 use serde_json::Value;
 
 /// Latent attention with DeepSeek's spellings, and its sparse indexer where the file has one.
 pub(super) fn latent(f: &Fields) -> Result<Latent, SpecError> {
+    latent_of(f, f.count("v_head_dim", most::HEADS)?)
+}
+
+fn latent_of(f: &Fields, v_dim: u64) -> Result<Latent, SpecError> {
     f.pass_over(
         "attention_bias num_key_value_heads head_dim qk_head_dim mla_scale_q_lora mla_scale_kv_lora attention_method \
          index_skip_topk_offset index_topk_freq index_share_for_mtp_iteration indexer_rope_interleave",
@@ -19,7 +23,7 @@ pub(super) fn latent(f: &Fields) -> Result<Latent, SpecError> {
         kv_rank: f.count("kv_lora_rank", most::DIM)?,
         rope_dim: f.count("qk_rope_head_dim", most::HEADS)?,
         nope_dim: f.count("qk_nope_head_dim", most::HEADS)?,
-        v_dim: f.count("v_head_dim", most::HEADS)?,
+        v_dim,
         gate: Gate::None,
         indexer: indexer(f)?,
     })
@@ -56,6 +60,22 @@ fn shared_indexers(f: &Fields) -> Result<Vec<bool>, SpecError> {
         _ => Err(f.bad("indexer_types", kind, "full, or shared after a full one")),
     };
     listed.iter().enumerate().map(kind).collect()
+}
+
+/// MiniCPM3: latent attention whose values share the width among the heads, dense networks, three multipliers.
+pub(super) fn minicpm3(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over("scale_emb scale_depth dim_model_base");
+    let (hidden, heads) = (f.count("hidden_size", most::DIM)?, f.count("num_attention_heads", most::HEADS)?);
+    if !f.has("v_head_dim") && !hidden.is_multiple_of(heads) {
+        return Err(f.refuse(
+            "num_attention_heads",
+            heads,
+            format!("a divisor of hidden_size {hidden}, or a v_head_dim"),
+        ));
+    }
+    let attention = latent_of(f, f.count_or("v_head_dim", most::HEADS, hidden / heads)?)?;
+    let ffn = Ffn::Dense(gated(f.count("intermediate_size", most::DIM)?));
+    alike(f, notes, true, block(Mixer::Latent(attention), ffn))
 }
 
 /// LongCat-Flash: each block has two attentions, two dense networks and one mixture whose output joins at the end.

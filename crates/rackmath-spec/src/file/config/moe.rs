@@ -213,6 +213,85 @@ pub(super) fn dense_first(
     Ok(Shape { mtp: mtp(&shape, ahead, block(mixer(n), sparse), copies), ..shape })
 }
 
+/// Ling and Ring: one fused projection with norms on queries and keys, score corrections from the second generation on,
+/// dense networks first.
+pub(super) fn bailing(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(
+        "max_window_layers sliding_window embedding_dropout output_dropout norm_head norm_softmax use_rmsnorm router_dtype \
+         router_type score_function moe_router_topk_scaling_factor moe_router_enable_shared_expert mtp_loss_scaling_factor",
+    );
+    if f.flag("use_sliding_window", false)? {
+        return Err(f.refuse("use_sliding_window", true, "false"));
+    }
+    let named = |key: &str, word: &str| f.get(key).is_some_and(|value| value.to_string().contains(word));
+    let second = named("architectures", "MoeV2") || named("model_type", "_v2");
+    let qk_norm = if f.flag("use_qk_norm", second)? { QkNorm::PerHead } else { QkNorm::None };
+    let bias = Bias { qkv: f.flag("use_qkv_bias", false)?, out: f.flag("use_bias", false)? };
+    let attention = Attention { bias, qk_norm, ..gqa(f)? };
+    let moe = deepseek_experts(f, u64::from(f.flag("moe_router_enable_expert_bias", second)?))?;
+    // Where it is given, the width of one shared expert.
+    let n_shared = f.opt_count("num_shared_experts", 1000)?.unwrap_or(0);
+    let shared = match f.opt_count("moe_shared_expert_intermediate_size", most::DIM)? {
+        Some(width) if n_shared > 0 => Some(gated(n_shared * width)),
+        _ => moe.shared,
+    };
+    dense_first(f, notes, |_| Mixer::Attention(attention.clone()), Moe { shared, ..moe }, 0)
+}
+
+/// dots.llm1: Qwen3's attention and DeepSeek's experts; where the file gives a window, the layers from `max_window_layers`
+/// on have it.
+pub(super) fn dots1(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over("use_sliding_window");
+    let n = layers(f)?;
+    let first = f.count_or("max_window_layers", most::LAYERS, n)?;
+    let window = f.opt_count("sliding_window", most::TOKENS)?;
+    let listed = spans(f, n)?;
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..biased_gqa(f)? };
+    let mixer = |i: u64| {
+        let span = match (&listed, window) {
+            (Some(spans), _) => spans.get(i as usize).copied().unwrap_or_default(),
+            (None, Some(window)) if i >= first => Span::Window(window),
+            (None, _) => Span::Full,
+        };
+        Mixer::Attention(Attention { span, ..attention.clone() })
+    };
+    dense_first(f, notes, mixer, deepseek_experts(f, 1)?, 0)
+}
+
+/// MiMo-V2-Flash: five windows with heads of their own and sinks to one full layer, values narrower than keys.
+pub(super) fn mimo_v2(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over("attention_chunk_size attention_value_scale sliding_window_size");
+    if f.flag("use_qk_norm", false)? {
+        return Err(f.refuse("use_qk_norm", true, "false"));
+    }
+    let n = layers(f)?;
+    let bias = Bias { qkv: f.flag("attention_bias", false)?, out: false };
+    let heads = |[heads, kv_heads, dim, v_dim]: [&str; 4], sinks: &str| -> Result<Attention, SpecError> {
+        let qk_dim = f.count(dim, most::HEADS)?;
+        let full = Attention::full(f.count(heads, most::HEADS)?, f.count(kv_heads, most::HEADS)?, qk_dim);
+        let v_dim = f.count_or(v_dim, most::HEADS, qk_dim)?;
+        Ok(Attention { v_dim, bias, sinks: f.flag(sinks, false)?, ..full })
+    };
+    let full = heads(
+        ["num_attention_heads", "num_key_value_heads", "head_dim", "v_head_dim"],
+        "add_full_attention_sink_bias",
+    )?;
+    let local = heads(
+        ["swa_num_attention_heads", "swa_num_key_value_heads", "swa_head_dim", "swa_v_head_dim"],
+        "add_swa_attention_sink_bias",
+    )?;
+    let local = Attention { span: Span::Window(f.count("sliding_window", most::TOKENS)?), ..local };
+    let listed = |key| f.counts_per_layer(key, n, 1)?.ok_or_else(|| f.missing(key));
+    let (windowed, sparse) = (listed("hybrid_layer_pattern")?, listed("moe_layer_freq")?);
+    let (dense, moe) = (gated(f.count("intermediate_size", most::DIM)?), deepseek_experts(f, 1)?);
+    let runs = runs(n, |i| {
+        let attention = if windowed[i as usize] == 1 { local.clone() } else { full.clone() };
+        let ffn = if sparse[i as usize] == 1 { Ffn::Moe(moe.clone()) } else { Ffn::Dense(dense) };
+        Ok(block(Mixer::Attention(attention), ffn))
+    })?;
+    shape(f, notes, false, runs)
+}
+
 /// Trinity (AFMoE): three windows to one full layer, gated attention, four norms, dense networks first.
 pub(super) fn afmoe(f: &Fields, notes: &mut Vec<String>) -> Read {
     f.pass_over(
