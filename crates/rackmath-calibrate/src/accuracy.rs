@@ -229,7 +229,11 @@ impl Accuracy {
                 rows: cases.len(),
                 groups: groups(&cases).len(),
                 errors: None,
-                other: format!("{:.0} %, {right} of {}; all flags stated: {called} of {of}", share * 100.0, cases.len()),
+                other: format!(
+                    "{:.0} %, {right} of {}; all flags stated: {called} of {of}",
+                    share * 100.0,
+                    cases.len()
+                ),
                 target: format!("{:.0} %", least * 100.0),
                 met: (!cases.is_empty()).then_some(share >= least),
             }
