@@ -43,20 +43,17 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Self {
-        let (mut child, line) = match std::env::var_os("RACKMATH_BIN") {
-            Some(program) => {
-                let mut web = Command::new(&program);
-                web.args(["web", "--port", "0", "--log", "none"]).stderr(Stdio::piped());
-                let mut child = web.spawn().unwrap_or_else(|e| panic!("{}: {e}", program.display()));
-                let said = BufReader::new(child.stderr.take().expect("piped"));
-                (child, first_line(said))
-            }
-            None => {
-                let program = std::env::current_exe().expect("this program");
-                let mut child = Command::new(program).arg("serve").stdout(Stdio::piped()).spawn().expect("starts");
-                let said = BufReader::new(child.stdout.take().expect("piped"));
-                (child, first_line(said))
-            }
+        let (mut child, line) = if let Some(program) = std::env::var_os("RACKMATH_BIN") {
+            let mut web = Command::new(&program);
+            web.args(["web", "--port", "0", "--log", "none"]).stderr(Stdio::piped());
+            let mut child = web.spawn().unwrap_or_else(|e| panic!("{}: {e}", program.display()));
+            let said = BufReader::new(child.stderr.take().expect("piped"));
+            (child, first_line(said))
+        } else {
+            let program = std::env::current_exe().expect("this program");
+            let mut child = Command::new(program).arg("serve").stdout(Stdio::piped()).spawn().expect("starts");
+            let said = BufReader::new(child.stdout.take().expect("piped"));
+            (child, first_line(said))
         };
         let address = line
             .split_whitespace()

@@ -65,7 +65,7 @@ struct Folds {
 /// Layers that fold so many tokens into an entry: bytes of an entry's index key, tokens that are not yet folded and bytes of one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ratio {
-    ratio: u64,
+    tokens: u64,
     layers: u64,
     key: f64,
     span: u64,
@@ -77,12 +77,12 @@ impl Folds {
         (self.window, self.entry) = (a.window, kv::entry_bytes(a, dtype));
         self.layers += layers;
         let Some(ratio) = a.ratio else { return };
-        if let Some(known) = self.ratios[..self.n].iter_mut().find(|r| r.ratio == ratio) {
+        if let Some(known) = self.ratios[..self.n].iter_mut().find(|r| r.tokens == ratio) {
             known.layers += layers;
         } else if self.n < self.ratios.len() {
             let (span, unfolded) = kv::unfolded(a, ratio);
             let key = a.indexer.map_or(0.0, |i| kv::index_key(i.dim));
-            self.ratios[self.n] = Ratio { ratio, layers, key, span, unfolded };
+            self.ratios[self.n] = Ratio { tokens: ratio, layers, key, span, unfolded };
             self.n += 1;
         }
     }
@@ -244,8 +244,8 @@ impl Pages {
     /// yet folded, take pages of the same size, with as many tokens (a power of two) as there is room for beside the keys.
     fn fold(&mut self, folds: &Folds) {
         let ratios = &folds.ratios[..folds.n];
-        let block = ratios.iter().map(|r| r.ratio).max().map_or(self.block, |most| self.block.max(2 * most));
-        let of = |r: &Ratio, bytes: f64| bytes * (block / r.ratio) as f64;
+        let block = ratios.iter().map(|r| r.tokens).max().map_or(self.block, |most| self.block.max(2 * most));
+        let of = |r: &Ratio, bytes: f64| bytes * (block / r.tokens) as f64;
         let main = ratios.iter().map(|r| of(r, folds.entry)).reduce(f64::max).unwrap_or(folds.entry * block as f64);
         let keys = ratios.iter().map(|r| of(r, r.key)).fold(0.0, f64::max);
         let side_by_side = ratios.iter().map(|r| r.layers).max().unwrap_or(folds.layers).max(1);

@@ -44,7 +44,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     ids.retain(|id| id != SIMULATE);
     let read = |id: &String| {
         cancel.check()?;
-        catalog.validation(id).map_err(Error::from)
+        catalog.validation(id)
     };
     let mut tables = ids.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
     // A table of runs alone has no row of its own.

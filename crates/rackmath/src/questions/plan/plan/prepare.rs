@@ -185,11 +185,14 @@ impl Prepared {
     }
 }
 
+/// A kind by its place, and a layout for it.
+type Job = (usize, Layout);
+
 /// Every layout of every kind that is wanted, and the degrees of all that are possible.
-fn jobs(ask: &Ask, kinds: &[Kind], effort: &Effort) -> Result<(Vec<(usize, Layout)>, Vec<Degrees>), Error> {
-    let (mut jobs, mut allowed): (Vec<(usize, Layout)>, Vec<Degrees>) = (Vec::new(), Vec::new());
+fn jobs(ask: &Ask, kinds: &[Kind], effort: &Effort) -> Result<(Vec<Job>, Vec<Degrees>), Error> {
+    let (mut jobs, mut allowed) = (Vec::<Job>::new(), Vec::<Degrees>::new());
     // Formats do not change what is possible.
-    let mut known: Vec<((usize, Option<Tool>), Vec<Layout>)> = Vec::new();
+    let mut known = Vec::<((usize, Option<Tool>), Vec<Layout>)>::new();
     for (at, kind) in kinds.iter().enumerate() {
         effort.check()?;
         let key = (kind.machine.at, kind.engine.family.parse::<Tool>().ok());
