@@ -27,7 +27,6 @@ fuzz_target!(|data: &[u8]| {
         }
         Err(error) => assert!(error.to_string().len() < 4_000),
     }
-    let _ = file::memory_tier("mine", text).map(|tier| tier.hold());
     match file::trace("mine", text) {
         Ok(requests) => {
             let reuse = Reuse::of(&requests);
