@@ -85,9 +85,7 @@ class Telling {
   /** say(words`With ${"batch"} sequences a step takes ${out(...)}`): a plain string names a knob. */
   say({ strings, parts }) {
     const some = parts.map((p) => (typeof p === "string" ? { node: this.stage.knobs.get(p).node } : p));
-    // A knob is a box: without a word joiner a line could begin with the stop after it.
-    const joined = (text, i) => (typeof parts[i - 1] === "string" && /^[.,;:)]/.test(text) ? `\u2060${text}` : text);
-    this.view.prose(this.key(), strings.flatMap((text, i) => [joined(text, i), some[i]]).filter((p) => p !== undefined && p !== ""));
+    this.view.prose(this.key(), strings.flatMap((text, i) => [text, some[i]]).filter((p) => p !== undefined && p !== ""));
   }
 
   heading(text) { this.view.heading(this.key(), text); }
