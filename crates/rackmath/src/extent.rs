@@ -32,6 +32,14 @@ pub struct Extent {
     pub tokens: f64,
 }
 
+impl Extent {
+    /// The same for a question that is answered in means, without a simulation.
+    #[must_use]
+    pub(crate) fn in_means(self) -> Self {
+        Self { simulated: 0.0, tokens: 0.0, ..self }
+    }
+}
+
 impl Add for Extent {
     type Output = Self;
 

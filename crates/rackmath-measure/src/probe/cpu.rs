@@ -20,7 +20,8 @@ pub fn probe(options: &Options, tell: &dyn Fn(&str)) -> Processor {
     let deadline = Deadline::after(if options.quick { 6.0 } else { 18.0 });
     let late = |what: &str| Missing::new(what, "time was up");
     // All threads first: what they read together is what a roofline stands on, and time may run out before the rest.
-    for team in teams.last().into_iter().chain(teams.iter().rev().skip(1).rev()) {
+    let (all, fewer) = teams.split_last().map_or((None, &[][..]), |(all, fewer)| (Some(all), fewer));
+    for team in all.into_iter().chain(fewer) {
         tell(&format!("memory of the processor, {} threads", team.cpus.len()));
         for kernel in stream::KERNELS {
             if deadline.passed() {

@@ -174,7 +174,7 @@ pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
         // What cannot be asked of a chip is no work.
         plan::extent(catalog, &plan::Request { setting, ..base.clone() }).unwrap_or_default()
     };
-    let all = Extent { simulated: 0.0, tokens: 0.0, ..names.iter().map(one).sum() };
+    let all = names.iter().map(one).sum::<Extent>().in_means();
     Ok(if r.flips && names.len() > 1 { all * FLIPPED } else { all })
 }
 

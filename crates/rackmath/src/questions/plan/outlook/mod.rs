@@ -171,7 +171,7 @@ pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
     // Prompts and answers are always varied; each end is prepared anew.
     let spaces = 1 + 2 * (2 + given);
     let one = plan::extent(catalog, p)?;
-    Ok(Extent { simulated: 0.0, tokens: 0.0, ..one * spaces as f64 })
+    Ok((one * spaces as f64).in_means())
 }
 
 /// The score of the best then, and what becomes of today's plan.
