@@ -79,6 +79,7 @@ impl<T: Thing> Shelf<T> {
 
     /// Finds by id, then by the other names; what came later wins.
     fn item(&self, name: &str) -> Option<&Item<T>> {
+        let name = name.trim();
         let named = |item: &&Arc<Item<T>>| item.names().iter().any(|n| same(n, name));
         let by_id = self.items.iter().rev().find(|i| same(&i.id, name));
         by_id.or_else(|| self.items.iter().rev().find(named)).map(|i| &**i)
@@ -141,7 +142,7 @@ impl<T: Thing> Files for Shelf<T> {
     }
 
     fn remove(&mut self, id: &str) {
-        self.items.retain(|i| i.id != id);
+        self.items.retain(|i| i.id != id.trim());
     }
 
     fn put(&mut self, id: Cow<'static, str>, text: Cow<'static, str>, packed: Option<&'static str>) {
@@ -165,6 +166,7 @@ impl<T: Thing> Files for Shelf<T> {
 
 impl<T> Item<T> {
     fn new(id: Cow<'static, str>, text: Cow<'static, str>, packed: Option<&'static str>) -> Self {
+        let id = if id.trim().len() == id.len() { id } else { Cow::Owned(id.trim().to_owned()) };
         Self { id, text, packed, names: OnceLock::new(), value: OnceLock::new() }
     }
 
@@ -173,14 +175,14 @@ impl<T> Item<T> {
     fn names(&self) -> &[String] {
         self.names.get_or_init(|| {
             if let Some((names, _)) = self.packed.and_then(file::unpacked) {
-                return names.split('\t').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+                return names.split('\t').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
             }
             let head = self.text.split("\n[").next().unwrap_or("");
             let words = |key: &str, end: char| {
                 let line = head.match_indices(key).find(|(at, _)| *at == 0 || head.as_bytes()[at - 1] == b'\n');
                 let value = line.and_then(|(at, _)| head[at + key.len()..].trim_start().strip_prefix('='));
                 let quoted = value.unwrap_or("").split(end).next().unwrap_or("").split(['"', '\'']);
-                quoted.skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+                quoted.skip(1).step_by(2).map(|name| name.trim().to_owned()).collect::<Vec<_>>()
             };
             let mut names = words("aliases", ']');
             names.extend(words("hf", '\n'));
@@ -189,9 +191,8 @@ impl<T> Item<T> {
     }
 }
 
-/// Whether two words are one name.
+/// Whether two words, nothing blank around them, are one name.
 fn same(a: &str, b: &str) -> bool {
     let key = |b: u8| if matches!(b, b'_' | b' ') { b'-' } else { b.to_ascii_lowercase() };
-    let (a, b) = (a.trim(), b.trim());
     a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(a, b)| key(a) == key(b))
 }
