@@ -36,6 +36,7 @@ pub mod model;
 pub mod name;
 pub mod naming;
 mod network;
+pub mod node;
 pub mod price;
 pub mod probe;
 pub mod router;

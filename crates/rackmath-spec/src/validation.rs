@@ -28,6 +28,7 @@ use crate::file::noun::{text, text_or_none};
 use crate::file::parse_toml;
 use crate::layout::Degrees;
 use crate::measurement::Measurement;
+use crate::node::{self, Node};
 use crate::{Dtype, Layout, SpecError};
 use lines::{hit, load, requests};
 use rackmath_units::Fraction;
@@ -568,9 +569,10 @@ struct Place(String);
 
 impl Place {
     fn table<T: DeserializeOwned>(&self, table: toml::Table) -> Result<T, SpecError> {
-        serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
-            let problem = error.inner().to_string();
-            SpecError::file(&self.0, format!("{}: {}", error.path(), problem.lines().next().unwrap_or_default()))
+        let node = Node::deserialize(table).map_err(|error| SpecError::file(&self.0, error.to_string()))?;
+        node::read(node).map_err(|error| {
+            let problem = error.problem().lines().next().unwrap_or_default();
+            SpecError::file(&self.0, format!("{}: {problem}", error.path()))
         })
     }
 

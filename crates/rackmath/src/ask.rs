@@ -8,13 +8,13 @@ use crate::Error;
 use crate::desk::check::refuse_if;
 use crate::field::{self, Field};
 use rackmath_spec::file::MAX_BYTES;
+use rackmath_spec::node::{self, Node, Segment, Wrong};
 use rackmath_spec::{Catalog, Date, Kind};
 use rackmath_units::Effort;
 use schemars::{JsonSchema, Schema, schema_for};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use serde_path_to_error::{Path, Segment};
 use std::borrow::Cow;
 
 /// Most files one request may bring.
@@ -344,36 +344,40 @@ impl Question {
     }
 
     fn read<R: DeserializeOwned>(self, request: Value) -> Result<R, Error> {
-        serde_path_to_error::deserialize(&request).map_err(|e| {
-            if let Some(error) = self.unknown_word(&request, e.path()) {
+        read(&request).map_err(|e| {
+            if let Some(error) = self.unknown_word(&request, &e) {
                 return error;
             }
-            let path = e.path().to_string();
+            let path = e.path();
             let place = if path == "." { String::new() } else { format!(" at {path}") };
-            let error = Error::said(format!("{}{place}: {}", self.name(), e.inner()));
+            let error = Error::said(format!("{}{place}: {}", self.name(), e.problem()));
             let error = error.hint(format!("see the schema of {}", self.name()));
             if path == "." { error } else { error.at(&path) }
         })
     }
 
     /// A word that is none of its field's, with the nearest of them.
-    fn unknown_word(self, request: &Value, path: &Path) -> Option<Error> {
+    fn unknown_word(self, request: &Value, wrong: &Wrong) -> Option<Error> {
         let (mut given, mut at) = (request, String::new());
-        for part in path {
+        for part in wrong.segments() {
             match part {
-                Segment::Map { key } => {
+                Segment::Key(key) => {
                     given = given.get(key)?;
                     at = format!("{at}/{key}");
                 }
-                Segment::Seq { index } => given = given.get(index)?,
-                _ => {}
+                Segment::Index(index) => given = given.get(index)?,
             }
         }
         let (given, field) = (given.as_str()?, self.fields().into_iter().find(|field| field.path == at)?);
         let known = || field.words.iter().map(String::as_str);
         let name = at.rsplit('/').next().unwrap_or_default();
-        (known().count() > 0).then(|| Error::unknown(name, given, known()).at(&path.to_string()))
+        (known().count() > 0).then(|| Error::unknown(name, given, known()).at(&wrong.path()))
     }
+}
+
+/// The noun that a JSON value describes.
+pub(crate) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Wrong> {
+    Node::deserialize(value).map_err(Wrong::custom).and_then(node::read)
 }
 
 /// A request as it stands in a body: an object, or nothing for all defaults.

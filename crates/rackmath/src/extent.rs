@@ -9,7 +9,7 @@
 //! Nothing is timed for that: names are resolved, layouts enumerated, and of some of them it is asked whether the model fits. What
 //! is refused has no extent.
 
-use crate::ask::Question;
+use crate::ask::{self, Question};
 use crate::{compare, frontier, hardware, outlook, plan, train, whatif};
 use rackmath_spec::{Catalog, SpecError};
 use serde::de::DeserializeOwned;
@@ -98,7 +98,7 @@ impl Question {
 fn read<R: DeserializeOwned>(request: &Map<String, Value>) -> Option<R> {
     let mut request = request.clone();
     request.remove("files");
-    serde_json::from_value(Value::Object(request)).ok()
+    ask::read(&Value::Object(request)).ok()
 }
 
 /// The extents of several requests together.

@@ -6,7 +6,6 @@ pub mod config;
 pub mod flags;
 pub mod gguf;
 mod model;
-mod node;
 pub(crate) mod noun;
 pub mod sheet;
 pub mod stored;

@@ -3,9 +3,9 @@
 //! Keys that only explain are passed over, short keys of `[sources]` become their citations, what no noun knows is refused,
 //! and every error names the file and the field.
 
-use super::node::{Node, Table};
 use super::parse_toml;
 use crate::SpecError;
+use crate::node::{self, Node, Table};
 use rackmath_units::{ByteRate, Fraction, Seconds};
 use serde::de::{DeserializeOwned, Deserializer, Error as _};
 use serde::{Deserialize, de};
@@ -58,24 +58,19 @@ fn prepared<'a>(mut table: Table<'a>, id: &'a str, explains: &[&str]) -> Node<'a
 }
 
 fn read<'a, T: DeserializeOwned>(file: &str, node: impl Fn() -> Result<Node<'a>, SpecError>) -> Result<T, SpecError> {
-    if let Ok(noun) = T::deserialize(node()?) {
-        return Ok(noun);
-    }
-    // Once more, slower, to say which field was wrong.
-    let given = node()?;
-    serde_path_to_error::deserialize(given.clone()).map_err(|error| {
-        let path = error.path().to_string();
+    node::read(node()?).or_else(|error| {
+        let path = error.path();
         let path = path.strip_suffix(".value").unwrap_or(&path);
         // The rest of the message says again where it stands.
-        let problem = error.inner().to_string().lines().next().unwrap_or_default().replace('`', "");
-        match problem.strip_prefix(EXPECTED) {
+        let problem = error.problem().lines().next().unwrap_or_default().replace('`', "");
+        Err(match problem.strip_prefix(EXPECTED) {
             Some(expected) => {
-                let wrong = at(&given, error.path()).map_or_else(|| "nothing".into(), Node::shown);
+                let wrong = node()?.at(error.segments()).map_or_else(|| "nothing".into(), Node::shown);
                 SpecError::field(file, path, wrong, expected)
             }
             None if path == "." => SpecError::file(file, problem),
             None => SpecError::file(file, format!("{path}: {problem}")),
-        }
+        })
     })
 }
 
@@ -115,16 +110,6 @@ fn strip(table: &mut Table, path: &str) {
             table.iter_mut().filter(|(key, _)| name == "*" || key == name).for_each(|(_, node)| inner(node, rest));
         }
     }
-}
-
-fn at<'a>(node: &'a Node<'a>, path: &serde_path_to_error::Path) -> Option<&'a Node<'a>> {
-    path.iter().try_fold(node, |node, segment| match (segment, node) {
-        (serde_path_to_error::Segment::Seq { index }, Node::List(all)) => all.get(*index),
-        (serde_path_to_error::Segment::Map { key }, Node::Table(table)) => {
-            table.iter().find(|(name, _)| name == key).map(|(_, node)| node)
-        }
-        _ => None,
-    })
 }
 
 /// A number that lies where it must.

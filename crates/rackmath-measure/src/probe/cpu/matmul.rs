@@ -4,19 +4,21 @@
 //! C[i, j] = sum over k of A[i, k] B[k, j]            2 n^3 FLOP
 //! ```
 //!
-//! Blocks of A (MC x KC) stay in the second cache and panels of B (KC x NR) in the first, both packed in the order they are read;
-//! a tile of MR x NR sums stays in registers. Source: Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication".
-//! Threads share packed B and split rows of C. Ignores: edges; n is a multiple of every block.
+//! Blocks of A (MC x KC) and of B (KC x NC) stay in the second cache and panels of B (KC x NR) in the first, both packed in the order
+//! they are read; a tile of MR x NR sums stays in registers. Source: Goto and van de Geijn 2008, "Anatomy of high-performance matrix
+//! multiplication". Threads take rectangles of C, as square as their number allows, so that none packs much of B for few rows of A.
+//! Ignores: edges; n is a multiple of every block.
 
 use super::pages::Pages;
 use super::team::Team;
 use rackmath_spec::probe::{Missing, Product, Reading};
 
-/// Depth of a block, rows of a block of A.
+/// Depth of a block, rows of a block of A, columns of one of B.
 const KC: usize = 256;
-const MC: usize = 96;
-/// A multiple of the rows of every tile.
-const TILES: usize = 12;
+const MC: usize = 192;
+const NC: usize = 384;
+/// Multiples of the rows and of the columns of every tile.
+const TILES: (usize, usize) = (12, 32);
 
 /// Rows and columns of a tile, and what computes it: `c` rows lie `ldc` apart.
 #[derive(Clone, Copy)]
@@ -57,33 +59,48 @@ fn plain(kc: usize, a: &[f32], b: &[f32], c: &mut [f32], ldc: usize) {
     }
 }
 
-/// Rows `from..to` of C, n wide, from a block of rows of A and all of B, packed.
+/// A rectangle of C from rows of A and columns of B, and where they are packed.
 struct Part {
     a: Pages,
     c: Pages,
     block: Pages,
     panel: Pages,
     rows: usize,
+    /// The first column and how many.
+    columns: (usize, usize),
+}
+
+impl Part {
+    fn new(n: usize, rows: usize, columns: (usize, usize), seed: u32) -> Option<Self> {
+        let pages = |numbers: usize| Pages::new(4 * numbers.max(1));
+        let mut a = pages(rows * n)?;
+        fill(a.all_mut(), seed);
+        Some(Self { a, c: pages(rows * columns.1)?, block: pages(rows * KC)?, panel: pages(KC * NC)?, rows, columns })
+    }
+}
+
+/// Part `at` of `n` in `parts` pieces of whole tiles: where it begins and how much it is, nothing where the pieces before took all.
+fn piece(n: usize, parts: usize, tile: usize, at: usize) -> (usize, usize) {
+    let each = n.div_ceil(parts).next_multiple_of(tile);
+    let from = (at * each).min(n);
+    (from, each.min(n - from))
 }
 
 pub fn rate(team: &Team, quick: bool) -> Result<Product, Missing> {
     let what = "fp32 product";
     let threads = team.cpus.len().max(1);
-    // Whole blocks, and rows enough for each thread that packing B is little beside multiplying it.
-    let n = (384 * threads).next_multiple_of(1536).min(9216);
+    // Rectangles of C: as many across as the largest divisor up to the root.
+    let across = (1..=threads.isqrt()).rev().find(|d| threads.is_multiple_of(*d)).unwrap_or(1);
+    let down = threads / across;
+    let n = (1536 * (threads - 1).isqrt().saturating_add(1)).min(9216);
     let n: usize = if quick { n / 2 } else { n };
-    let rows = n.div_ceil(threads).next_multiple_of(TILES);
-    let threads_needed = n.div_ceil(rows);
     let mut b = Pages::new(4 * n * n).ok_or_else(|| Missing::new(what, "no memory"))?;
     fill(b.all_mut(), 7);
     let b: &[f32] = &b.all::<f32>()[..n * n];
     let tile = tile();
     let make = |at: usize| -> Option<Part> {
-        let rows = if at < threads_needed { rows.min(n - at * rows) } else { 0 };
-        let mut a = Pages::new(4 * rows.max(1) * n)?;
-        fill(a.all_mut(), at as u32);
-        let (c, block, panel) = (Pages::new(4 * rows.max(1) * n)?, Pages::new(4 * MC * KC)?, Pages::new(4 * KC * n)?);
-        Some(Part { a, c, block, panel, rows })
+        let rows = if at < threads { piece(n, down, TILES.0, at / across).1 } else { 0 };
+        Part::new(n, rows, piece(n, across, TILES.1, at % across), at as u32)
     };
     let times = team
         .timed(if quick || n > 3072 { 4 } else { 9 }, make, |part| multiply(tile, n, part, b))
@@ -104,21 +121,25 @@ fn fill(all: &mut [f32], seed: u32) {
 }
 
 fn multiply(tile: Tile, n: usize, part: &mut Part, b: &[f32]) {
-    let rows = part.rows;
-    let (a, c) = (&part.a.all::<f32>()[..rows * n], &mut part.c.all_mut::<f32>()[..rows * n]);
+    let (rows, (first, width)) = (part.rows, part.columns);
+    let (a, c) = (&part.a.all::<f32>()[..rows * n], &mut part.c.all_mut::<f32>()[..rows * width]);
+    let (block, panel) = (part.block.all_mut::<f32>(), part.panel.all_mut::<f32>());
     c.fill(0.0);
+    if c.is_empty() {
+        return;
+    }
     for k in (0..n).step_by(KC) {
         let kc = KC.min(n - k);
-        let panel = part.panel.all_mut::<f32>();
-        pack_rows(&b[k * n..], n, (kc, n), tile.nr, panel);
-        for i in (0..rows).step_by(MC) {
-            let mc = MC.min(rows - i);
-            let block = part.block.all_mut::<f32>();
-            pack_columns(&a[i * n + k..], n, (mc, kc), tile.mr, block);
-            for j in (0..n).step_by(tile.nr) {
-                let b = &panel[j * kc..(j + tile.nr) * kc];
-                for r in (0..mc).step_by(tile.mr) {
-                    (tile.run)(kc, &block[r * kc..(r + tile.mr) * kc], b, &mut c[(i + r) * n + j..], n);
+        pack_columns(&a[k..], n, (rows, kc), tile.mr, block);
+        for from in (0..width).step_by(NC) {
+            let nc = NC.min(width - from);
+            pack_rows(&b[k * n + first + from..], n, (kc, nc), tile.nr, panel);
+            for i in (0..rows).step_by(MC) {
+                for j in (0..nc).step_by(tile.nr) {
+                    let b = &panel[j * kc..(j + tile.nr) * kc];
+                    for r in (i..rows.min(i + MC)).step_by(tile.mr) {
+                        (tile.run)(kc, &block[r * kc..(r + tile.mr) * kc], b, &mut c[r * width + from + j..], width);
+                    }
                 }
             }
         }
@@ -127,9 +148,9 @@ fn multiply(tile: Tile, n: usize, part: &mut Part, b: &[f32]) {
 
 /// `height` rows of `width` numbers, `ld` apart, in panels of `nr` columns: row after row within a panel.
 fn pack_rows(from: &[f32], ld: usize, (height, width): (usize, usize), nr: usize, to: &mut [f32]) {
-    for j in (0..width).step_by(nr) {
-        for k in 0..height {
-            to[j * height + k * nr..][..nr].copy_from_slice(&from[k * ld + j..][..nr]);
+    for k in 0..height {
+        for (j, part) in from[k * ld..][..width].chunks_exact(nr).enumerate() {
+            to[(j * height + k) * nr..][..nr].copy_from_slice(part);
         }
     }
 }
@@ -149,8 +170,9 @@ fn pack_columns(from: &[f32], ld: usize, (height, width): (usize, usize), mr: us
 #[allow(unsafe_code)]
 mod x86 {
     use std::arch::x86_64::{
-        _mm256_add_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_storeu_ps,
-        _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+        _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps,
+        _mm256_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps,
+        _mm512_storeu_ps,
     };
 
     macro_rules! tile {
@@ -166,6 +188,11 @@ mod x86 {
                 // SAFETY: the caller's lengths hold every address below.
                 unsafe {
                     let mut sums = [[$zero(); 2]; $mr];
+                    // What the sums are added to is on its way meanwhile.
+                    for i in 0..$mr {
+                        _mm_prefetch::<_MM_HINT_T0>(c.add(i * ldc).cast());
+                        _mm_prefetch::<_MM_HINT_T0>(c.add(i * ldc + $lanes).cast());
+                    }
                     for _ in 0..kc {
                         let (left, right) = ($load(b), $load(b.add($lanes)));
                         for (i, row) in sums.iter_mut().enumerate() {
@@ -197,31 +224,35 @@ mod tests {
 
     #[test]
     fn the_tiled_product_is_the_product() {
-        let n = 192;
-        let pages = |len: usize, seed| {
-            let mut pages = Pages::new(4 * len).unwrap();
-            fill(pages.all_mut(), seed);
-            pages
-        };
-        let b = pages(n * n, 3);
+        let (n, rows, columns) = (480, 228, (32, 448));
+        let mut b = Pages::new(4 * n * n).unwrap();
+        fill(b.all_mut(), 3);
         let b = &b.all::<f32>()[..n * n];
         for tile in [tile(), Tile { mr: 4, nr: 8, run: plain }] {
-            let zero = |len: usize| Pages::new(4 * len).unwrap();
-            let mut part =
-                Part { a: pages(n * n, 5), c: zero(n * n), block: zero(MC * KC), panel: zero(KC * n), rows: n };
+            let mut part = Part::new(n, rows, columns, 5).unwrap();
             multiply(tile, n, &mut part, b);
             let (a, c) = (part.a.all::<f32>(), part.c.all::<f32>());
-            for (i, j) in [(0, 0), (1, 17), (95, 31), (96, 190), (191, 191)] {
-                let wanted: f64 = (0..n).map(|k| f64::from(a[i * n + k]) * f64::from(b[k * n + j])).sum();
-                assert!((f64::from(c[i * n + j]) - wanted).abs() < 1e-3, "{} x {}: {i} {j}", tile.mr, tile.nr);
+            for (i, j) in [(0, 0), (1, 17), (191, 383), (192, 384), (227, 447)] {
+                let wanted: f64 = (0..n).map(|k| f64::from(a[i * n + k]) * f64::from(b[k * n + columns.0 + j])).sum();
+                assert!((f64::from(c[i * columns.1 + j]) - wanted).abs() < 1e-3, "{} x {}: {i} {j}", tile.mr, tile.nr);
             }
+        }
+    }
+
+    #[test]
+    fn pieces_are_whole_tiles_and_cover_everything_once() {
+        for (n, parts, tile) in [(768, 1, 32), (1536, 2, 12), (6144, 4, 32), (9216, 61, 12), (768, 96, 12)] {
+            let pieces: Vec<_> = (0..parts).map(|at| piece(n, parts, tile, at)).collect();
+            assert_eq!(pieces.iter().map(|p| p.1).sum::<usize>(), n);
+            assert!(pieces.iter().all(|p| p.1.is_multiple_of(tile)), "{pieces:?}");
+            assert!(pieces.windows(2).all(|p| p[0].0 + p[0].1 == p[1].0), "{pieces:?}");
         }
     }
 
     #[test]
     fn blocks_fit_every_tile() {
         for (mr, nr) in [(12, 32), (6, 16), (4, 8)] {
-            assert_eq!([MC % mr, 768 % nr, 1536 % nr, 768 % MC, 1536 % MC], [0; 5]);
+            assert_eq!([TILES.0 % mr, TILES.1 % nr, MC % mr, NC % nr, 768 % mr, 768 % nr], [0; 6]);
         }
     }
 }

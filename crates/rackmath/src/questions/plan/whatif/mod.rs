@@ -159,7 +159,7 @@ fn apply(request: &mut plan::Request, word: &str) -> Result<Changed, Error> {
         return Err(wrong(word.into()));
     };
     put(&mut all, &found.path, turn(value));
-    let changed: plan::Request = serde_json::from_value(Value::Object(all)).map_err(|e| wrong(e.to_string()))?;
+    let changed: plan::Request = crate::ask::read(&Value::Object(all)).map_err(|e| wrong(e.to_string()))?;
     let show = |r: &plan::Request| {
         let all = serde_json::to_value(r).unwrap_or_default();
         found.show(&turn(all.pointer(&found.path).cloned().unwrap_or_default()))

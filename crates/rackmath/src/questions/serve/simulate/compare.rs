@@ -67,7 +67,7 @@ fn variants(request: &Request, said: &str) -> Result<(String, Vec<(String, Reque
         if let Some(place) = changed.pointer_mut(&path) {
             *place = typed.unwrap_or_else(|| value.into());
         }
-        let mut changed: Request = serde_json::from_value(changed)
+        let mut changed: Request = crate::ask::read(&changed)
             .map_err(|e| Error::value("compare", format!("\"{what}={value}\""), e.to_string()))?;
         changed.replay.trace_text.clone_from(&text);
         all.push((value.to_owned(), changed));
