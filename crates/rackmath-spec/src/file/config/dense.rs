@@ -108,7 +108,9 @@ fn local_global(f: &Fields, notes: &mut Vec<String>, period: u64, qk_norm: QkNor
         Some(spans) => spans,
         None => (0..n).map(|i| if (i + 1) % period == 0 { Span::Full } else { window }).collect(),
     };
-    let (attention, ffn) = (Attention { qk_norm, ..gqa(f)? }, gated_ffn(f)?);
+    // Embedding models of the family see both ways.
+    let both_ways = f.flag("use_bidirectional_attention", false)?;
+    let (attention, ffn) = (Attention { qk_norm, both_ways, ..gqa(f)? }, gated_ffn(f)?);
     let runs = runs(n, |i| {
         let attention = Attention { span: spans[i as usize], ..attention.clone() };
         Ok(Block { norms: 4, ..block(Mixer::Attention(attention), ffn.clone()) })
