@@ -96,7 +96,8 @@ pub(super) fn gemma2(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// Gemma 3: five windows to one full layer; norms on queries and keys.
 pub(super) fn gemma3(f: &Fields, notes: &mut Vec<String>) -> Read {
-    let period = f.count_or("sliding_window_pattern", most::LAYERS, 6)?;
+    let spelled = |key| f.opt_count(key, most::LAYERS);
+    let period = spelled("sliding_window_pattern")?.or(spelled("_sliding_window_pattern")?).unwrap_or(6);
     local_global(f, notes, period, QkNorm::PerHead)
 }
 

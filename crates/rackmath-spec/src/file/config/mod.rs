@@ -79,7 +79,7 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("glm4_moe glm4v_moe_text", moe::glm4_moe),
     ("bailing_moe bailing_moe_v2", moe::bailing),
     ("dots1", moe::dots1),
-    ("mimo_v2_flash", moe::mimo_v2),
+    ("mimo_v2_flash mimo_v2", moe::mimo_v2),
     ("afmoe", moe::afmoe),
     ("step3p5", moe::step3p5),
     ("dbrx", moe::dbrx),
@@ -109,11 +109,13 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("minimax_text_01", hybrid::minimax_text_01),
     ("deepseek_v4", exotic::deepseek_v4),
     ("gemma4_text gemma4_unified_text", exotic::gemma4),
+    ("gemma3n_text", exotic::gemma3n),
 ];
 
 /// Multimodal wrappers and older spellings, by the text model inside.
 const WRAPPERS: &[(&str, &str)] = &[
     ("gemma3", "gemma3_text"),
+    ("gemma3n", "gemma3n_text"),
     ("gemma4", "gemma4_text"),
     ("gemma4_unified", "gemma4_unified_text"),
     ("llama4", "llama4_text"),

@@ -188,6 +188,7 @@ pub(super) fn nemotron_nas(f: &Fields, notes: &mut Vec<String>) -> Read {
 #[cfg(test)]
 mod tests {
     use crate::model::{Attention, Block, Ffn, Gate, Mixer, Mlp, QkNorm, Shape, SideUse};
+    use crate::tower::Rule;
     use serde_json::{Value, json};
 
     fn read(config: &Value) -> Shape {
@@ -224,7 +225,8 @@ mod tests {
                 moe.experts * network(hidden, moe.expert) + moe.shared.map_or(0, |mlp| network(hidden, mlp)) + router
             }
         };
-        mixer + ffn + block.norms * norm * hidden
+        let side: u64 = block.side.iter().map(|side| side.params).sum();
+        mixer + ffn + block.norms * norm * hidden + side
     }
 
     /// Everything in the checkpoint, written out once more.
@@ -313,6 +315,60 @@ mod tests {
         assert_eq!(params(&shape), 572_310_396);
         let idle: u64 = shape.side.iter().filter(|side| side.usage == SideUse::Unused).map(|side| side.params).sum();
         assert_eq!((idle, shape.context_max), (4 * 12_946_300 / 5, Some(8192)));
+    }
+
+    /// Gemma 3n: 6.87B and 4.46B of text as llama.cpp counts them; EmbeddingGemma: 302,863,104.
+    #[test]
+    fn small_gemmas_count_as_published() {
+        let gemma = |n: u64, width: u64, shared: u64| {
+            json!({
+                "model_type": "gemma3n_text", "vocab_size": 262_400, "hidden_size": 2048, "intermediate_size": vec![width; n as usize],
+                "num_hidden_layers": n, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "sliding_window": 512,
+                "vocab_size_per_layer_input": 262_144, "hidden_size_per_layer_input": 256, "altup_num_inputs": 4,
+                "num_kv_shared_layers": shared, "laurel_rank": 64, "torch_dtype": "bfloat16"
+            })
+        };
+        // The tests' count has keys and values in every layer, of which late ones keep theirs unread beside.
+        let all = |shape: &Shape| params(shape) - shape.runs.iter().map(|run| run.n * twice(&run.block)).sum::<u64>();
+        assert_eq!(all(&read(&gemma(35, 16_384, 15))), 6_866_696_688);
+        assert_eq!(all(&read(&gemma(30, 8192, 10))), 4_456_156_768);
+        let embedding = json!({
+            "model_type": "gemma3_text", "architectures": ["Gemma3TextModel"], "_sliding_window_pattern": 6, "head_dim": 256,
+            "hidden_size": 768, "intermediate_size": 1152, "num_attention_heads": 3, "num_hidden_layers": 24, "num_key_value_heads": 1,
+            "sliding_window": 512, "use_bidirectional_attention": true, "vocab_size": 262_144, "torch_dtype": "float32"
+        });
+        let shape = read(&embedding);
+        assert_eq!((params(&shape), shape.encodes(), shape.headless), (302_863_104, true, true));
+    }
+
+    /// What a layer that reads another's keys is counted twice for.
+    fn twice(block: &Block) -> u64 {
+        block.side.iter().filter(|side| side.usage == SideUse::Unused).map(|side| side.params).sum()
+    }
+
+    /// GLM-4.5V: 106,852,251,264 of text and a tower of 858,681,856, whose pictures are two frames.
+    #[test]
+    fn glms_with_pictures_count_as_published() {
+        let glm = json!({
+            "model_type": "glm4v_moe", "torch_dtype": "bfloat16",
+            "text_config": {
+                "model_type": "glm4v_moe_text", "attention_bias": true, "first_k_dense_replace": 1, "head_dim": 128, "hidden_size": 4096,
+                "intermediate_size": 10_944, "moe_intermediate_size": 1408, "n_routed_experts": 128, "n_shared_experts": 1,
+                "num_attention_heads": 96, "num_experts_per_tok": 8, "num_hidden_layers": 46, "num_key_value_heads": 8,
+                "vocab_size": 151_552, "tie_word_embeddings": false, "use_qk_norm": false
+            },
+            "vision_config": {
+                "depth": 24, "hidden_size": 1536, "intermediate_size": 10_944, "num_heads": 12, "image_size": 336, "out_hidden_size": 4096,
+                "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2
+            }
+        });
+        let shape = read(&glm);
+        assert_eq!(params(&shape), 106_852_251_264);
+        let tower = &shape.towers[0];
+        // A tower has neither words nor a last norm of its own.
+        let products: u64 = tower.products.iter().map(|p| p.d_in * p.d_out + if p.bias { p.d_out } else { 0 }).sum();
+        assert_eq!(params(&tower.layers) + products + tower.vectors, 858_681_856);
+        assert!(matches!(tower.rule, Rule::Rounded { frames: 2, pair: 2, most: 11_760_000, .. }), "{:?}", tower.rule);
     }
 
     /// A layer without attention, one with nothing, and networks of two widths.
