@@ -6,6 +6,9 @@ use crate::SpecError;
 use crate::model::{Attention, Bias, Block, Ffn, Mixer, Mlp, Norm, Shape, Side, SideUse, Span};
 use serde_json::Value;
 
+/// The table of what kind of sentence a token is in.
+const TYPES: &str = "token types";
+
 /// Heads of the width divided evenly, seeing all.
 fn sees_all(f: &Fields, bias: bool) -> Result<Attention, SpecError> {
     let (hidden, heads) = (f.count("hidden_size", most::DIM)?, f.count("num_attention_heads", most::HEADS)?);
@@ -39,7 +42,7 @@ pub(super) fn bert(f: &Fields, notes: &mut Vec<String>) -> Read {
     let positions = f.count("max_position_embeddings", most::TOKENS)?;
     let types = f.count_or("type_vocab_size", 1000, 2)?;
     let mut side = end(f, base.hidden, true);
-    side.push(Side { name: "token types", params: types * base.hidden, usage: SideUse::LookedUp { rows: types } });
+    side.push(Side { name: TYPES, params: types * base.hidden, usage: SideUse::LookedUp { rows: types } });
     // The norm behind the embeddings.
     Ok(Shape { positions, norm: Norm::Layer, outer_norms: 1, headless: true, side, ..base })
 }
@@ -51,6 +54,16 @@ pub(super) fn xlm_roberta(f: &Fields, notes: &mut Vec<String>) -> Read {
     }
     let shape = bert(f, notes)?;
     Ok(Shape { context_max: shape.context_max.map(|n| n.saturating_sub(2)), ..shape })
+}
+
+/// MPNet: BERT without types of tokens, and a bias on attention for each head and distance, shared by the layers.
+pub(super) fn mpnet(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let buckets = f.count_or("relative_attention_num_buckets", 1_000_000, 32)?;
+    let base = bert(f, notes)?;
+    let mut side: Vec<Side> = base.side.iter().filter(|side| side.name != TYPES).cloned().collect();
+    let heads = f.count("num_attention_heads", most::HEADS)?;
+    side.push(Side { name: "biases of distances", params: buckets * heads, usage: SideUse::Multiplied });
+    Ok(Shape { context_max: base.context_max.map(|n| n.saturating_sub(2)), side, ..base })
 }
 
 /// Jina's third embedding model: XLM-R with rotary positions and, beside every matrix and table, one of several low-rank
@@ -109,7 +122,7 @@ pub(super) fn nomic_bert(f: &Fields, notes: &mut Vec<String>) -> Read {
     let attention = Attention { both_ways: true, bias: Bias { qkv, out: qkv }, ..full };
     let base = alike(f, notes, true, block(Mixer::Attention(attention), Ffn::Dense(mlp)))?;
     let types = f.count_or("type_vocab_size", 1000, 2)?;
-    let side = vec![Side { name: "token types", params: types * hidden, usage: SideUse::LookedUp { rows: types } }];
+    let side = vec![Side { name: TYPES, params: types * hidden, usage: SideUse::LookedUp { rows: types } }];
     // One norm outside the layers: behind the embeddings.
     Ok(Shape { norm: Norm::Layer, outer_norms: 1, headless: true, side, ..base })
 }

@@ -56,6 +56,7 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("bert", encoder::bert),
     ("xlm-roberta roberta", encoder::xlm_roberta),
     ("jina_embeddings_v3", encoder::jina_v3),
+    ("mpnet", encoder::mpnet),
     ("modernbert", encoder::modernbert),
     ("nomic_bert", encoder::nomic_bert),
     ("gptj", elder::gptj),

@@ -317,6 +317,18 @@ mod tests {
         assert_eq!((idle, shape.context_max), (4 * 12_946_300 / 5, Some(8192)));
     }
 
+    /// all-mpnet-base-v2: 109,486,978 in its files, of which 514 number positions.
+    #[test]
+    fn mpnet_counts_as_published() {
+        let mpnet = json!({
+            "model_type": "mpnet", "architectures": ["MPNetModel"], "vocab_size": 30_527, "hidden_size": 768, "num_hidden_layers": 12,
+            "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 514, "relative_attention_num_buckets": 32,
+            "torch_dtype": "float32"
+        });
+        let shape = read(&mpnet);
+        assert_eq!((params(&shape), shape.context_max), (109_486_464, Some(512)));
+    }
+
     /// Gemma 3n: 6.87B and 4.46B of text as llama.cpp counts them; EmbeddingGemma: 302,863,104.
     #[test]
     fn small_gemmas_count_as_published() {
