@@ -276,7 +276,7 @@ pub(super) fn granite_hybrid(f: &Fields, notes: &mut Vec<String>) -> Read {
     let names = ["mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv"];
     let (conv_bias, proj_bias) = (f.flag("mamba_conv_bias", true)?, f.flag("mamba_proj_bias", false)?);
     // Some of the family have attention in every layer, and name the recurrence all the same.
-    names.iter().for_each(|name| f.pass_over(name));
+    f.pass_over(&names.join(" "));
     let recurs = types.iter().any(|kind| kind.as_str() == Some("mamba"));
     let mamba = recurs.then(|| mamba2(f, names, conv_bias, proj_bias)).transpose()?;
     let attention = gqa(f)?;
