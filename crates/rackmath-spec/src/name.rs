@@ -21,7 +21,7 @@ const METHODS: &str = "autoround awq bnb gptq marlin";
 /// Words of another model, however much of the name is one that is known.
 const OTHERS: &str = "air asr audio bpw dflash draft drafter dspark eagle eagle3 embed embedding exl2 exl3 flash image large linear lite lora \
     max medium medusa micro mini minitron moe multilingual multimodal nano next ocr omni plus prm pro pruned reap \
-    rerank reranker reward rm small speculator super tiny tts turbo ultra vision vl vlm xs bakllava bitnet cogvlm colpali \
+    rerank reranker reward rm rumination small speculator super tiny tts turbo ultra vision vl vlm xs bakllava bitnet cogvlm colpali \
     colqwen diffusion llava mamba nvila onevision speech ultravox videollama vila vita voice xcomposer";
 
 /// What a name says.

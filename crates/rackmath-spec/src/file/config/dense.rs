@@ -96,7 +96,8 @@ pub(super) fn gemma2(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// Gemma 3: five windows to one full layer; norms on queries and keys.
 pub(super) fn gemma3(f: &Fields, notes: &mut Vec<String>) -> Read {
-    let period = f.count_or("sliding_window_pattern", most::LAYERS, 6)?;
+    let spelled = |key| f.opt_count(key, most::LAYERS);
+    let period = spelled("sliding_window_pattern")?.or(spelled("_sliding_window_pattern")?).unwrap_or(6);
     local_global(f, notes, period, QkNorm::PerHead)
 }
 
@@ -108,7 +109,9 @@ fn local_global(f: &Fields, notes: &mut Vec<String>, period: u64, qk_norm: QkNor
         Some(spans) => spans,
         None => (0..n).map(|i| if (i + 1) % period == 0 { Span::Full } else { window }).collect(),
     };
-    let (attention, ffn) = (Attention { qk_norm, ..gqa(f)? }, gated_ffn(f)?);
+    // Embedding models of the family see both ways.
+    let both_ways = f.flag("use_bidirectional_attention", false)?;
+    let (attention, ffn) = (Attention { qk_norm, both_ways, ..gqa(f)? }, gated_ffn(f)?);
     let runs = runs(n, |i| {
         let attention = Attention { span: spans[i as usize], ..attention.clone() };
         Ok(Block { norms: 4, ..block(Mixer::Attention(attention), ffn.clone()) })

@@ -4,6 +4,10 @@ use super::fields::{Fields, most};
 use super::parts::{Read, alike, block, gated, layers, plain, runs, shape};
 use crate::SpecError;
 use crate::model::{Attention, Bias, Block, Ffn, Mixer, Mlp, Norm, Shape, Side, SideUse, Span};
+use serde_json::Value;
+
+/// The table of what kind of sentence a token is in.
+const TYPES: &str = "token types";
 
 /// Heads of the width divided evenly, seeing all.
 fn sees_all(f: &Fields, bias: bool) -> Result<Attention, SpecError> {
@@ -38,15 +42,57 @@ pub(super) fn bert(f: &Fields, notes: &mut Vec<String>) -> Read {
     let positions = f.count("max_position_embeddings", most::TOKENS)?;
     let types = f.count_or("type_vocab_size", 1000, 2)?;
     let mut side = end(f, base.hidden, true);
-    side.push(Side { name: "token types", params: types * base.hidden, usage: SideUse::LookedUp { rows: types } });
+    side.push(Side { name: TYPES, params: types * base.hidden, usage: SideUse::LookedUp { rows: types } });
     // The norm behind the embeddings.
     Ok(Shape { positions, norm: Norm::Layer, outer_norms: 1, headless: true, side, ..base })
 }
 
 /// XLM-R and RoBERTa: BERT, with two positions that no token has.
 pub(super) fn xlm_roberta(f: &Fields, notes: &mut Vec<String>) -> Read {
+    if f.has("lora_adaptations") || f.text_of("position_embedding_type")? == Some("rotary") {
+        return jina_v3(f, notes);
+    }
     let shape = bert(f, notes)?;
     Ok(Shape { context_max: shape.context_max.map(|n| n.saturating_sub(2)), ..shape })
+}
+
+/// MPNet: BERT without types of tokens, and a bias on attention for each head and distance, shared by the layers.
+pub(super) fn mpnet(f: &Fields, notes: &mut Vec<String>) -> Read {
+    let buckets = f.count_or("relative_attention_num_buckets", 1_000_000, 32)?;
+    let base = bert(f, notes)?;
+    let mut side: Vec<Side> = base.side.iter().filter(|side| side.name != TYPES).cloned().collect();
+    let heads = f.count("num_attention_heads", most::HEADS)?;
+    side.push(Side { name: "biases of distances", params: buckets * heads, usage: SideUse::Multiplied });
+    Ok(Shape { context_max: base.context_max.map(|n| n.saturating_sub(2)), side, ..base })
+}
+
+/// Jina's third embedding model: XLM-R with rotary positions and, beside every matrix and table, one of several low-rank
+/// adapters, of which a request uses one.
+pub(super) fn jina_v3(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over(
+        "lora_alpha lora_dropout_p lora_main_params_trainable matryoshka_dimensions task_instructions truncate_dim use_reentrant \
+         load_trained_adapters emb_pooler use_flash_attn",
+    );
+    let base = bert(f, notes)?;
+    let (hidden, rank) = (base.hidden, f.opt_count("lora_rank", most::DIM)?.unwrap_or(0));
+    let adapters = match f.get("lora_adaptations") {
+        Some(Value::Array(tasks)) => tasks.len() as u64,
+        Some(other) => return Err(f.bad("lora_adaptations", other, "a list of tasks")),
+        None => 0,
+    };
+    let (width, types) = (f.count("intermediate_size", most::DIM)?, f.count_or("type_vocab_size", 1000, 2)?);
+    // Queries, keys and values as one matrix; output, the network's two; outside the pooler and what follows the two tables.
+    let layer = rank * ((hidden + 3 * hidden) + 2 * hidden + 2 * (hidden + width));
+    let (used, rows) = (base.n_layers() * layer + rank * 4 * hidden, base.vocab + types);
+    let mut side = base.side.clone();
+    if adapters > 0 && rank > 0 {
+        let idle = (adapters - 1) * (used + rank * rows);
+        side.push(Side { name: "adapter of one task", params: used, usage: SideUse::Multiplied });
+        side.push(Side { name: "its tables", params: rank * rows, usage: SideUse::LookedUp { rows } });
+        side.push(Side { name: "adapters of other tasks", params: idle, usage: SideUse::Unused });
+    }
+    let context_max = base.context_max.map(|n| n.saturating_sub(2));
+    Ok(Shape { positions: 0, context_max, side, ..base })
 }
 
 /// Nomic's BERT: GPT-2's names of the fields, rotary positions, gated networks, no pooler.
@@ -76,7 +122,7 @@ pub(super) fn nomic_bert(f: &Fields, notes: &mut Vec<String>) -> Read {
     let attention = Attention { both_ways: true, bias: Bias { qkv, out: qkv }, ..full };
     let base = alike(f, notes, true, block(Mixer::Attention(attention), Ffn::Dense(mlp)))?;
     let types = f.count_or("type_vocab_size", 1000, 2)?;
-    let side = vec![Side { name: "token types", params: types * hidden, usage: SideUse::LookedUp { rows: types } }];
+    let side = vec![Side { name: TYPES, params: types * hidden, usage: SideUse::LookedUp { rows: types } }];
     // One norm outside the layers: behind the embeddings.
     Ok(Shape { norm: Norm::Layer, outer_norms: 1, headless: true, side, ..base })
 }

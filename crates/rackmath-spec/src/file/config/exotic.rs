@@ -1,13 +1,14 @@
-//! One-off designs: DeepSeek-V4's compressed cache and Gemma 4's shared layers.
+//! One-off designs: DeepSeek-V4's compressed cache, the shared layers of Gemma 4 and Gemma 3n.
 
 use super::fields::{Fields, most};
 use super::latent::indexer;
 use super::moe::deepseek_experts;
-use super::parts::{Read, block, experts_of, gated, layers, runs, shape, spans};
+use super::parts::{Read, block, experts_of, gated, gqa, layers, runs, shape, spans};
 use crate::SpecError;
 use crate::model::{
     Attention, Block, Compressed, Ffn, KvSource, Mixer, Moe, Mtp, QkNorm, Side, SideUse, Span, Streams,
 };
+use serde_json::Value;
 
 /// DeepSeek-V4: a window in every layer, and beside it a cache compressed 4:1 with an indexer or 128:1 without.
 pub(super) fn deepseek_v4(f: &Fields, notes: &mut Vec<String>) -> Read {
@@ -111,5 +112,52 @@ pub(super) fn gemma4(f: &Fields, notes: &mut Vec<String>) -> Read {
         shape.side.push(table);
         shape.side.push(Side { name: "per-layer projection", params: projection, usage: SideUse::Multiplied });
     }
+    Ok(shape)
+}
+
+/// Gemma 3n: windows with every fifth layer full, late layers that reuse earlier keys and values, per-layer embeddings, a
+/// low-rank path beside attention, and several residual streams that small matrices predict and correct (AltUp).
+pub(super) fn gemma3n(f: &Fields, notes: &mut Vec<String>) -> Read {
+    f.pass_over("attention_bias activation_sparsity_pattern altup_active_idx altup_coef_clip altup_correct_scale altup_lr_multiplier");
+    let (n, hidden) = (layers(f)?, f.count("hidden_size", most::DIM)?);
+    let widths = match f.get("intermediate_size") {
+        Some(Value::Array(_)) => f.counts_per_layer("intermediate_size", n, most::DIM)?.unwrap_or_default(),
+        _ => vec![f.count("intermediate_size", most::DIM)?; n as usize],
+    };
+    let window = Span::Window(f.count("sliding_window", most::TOKENS)?);
+    let spans = match spans(f, n)? {
+        Some(spans) => spans,
+        None => (0..n).map(|i| if (i + 1) % 5 == 0 { Span::Full } else { window }).collect(),
+    };
+    let owners = n.saturating_sub(f.opt_count("num_kv_shared_layers", most::LAYERS)?.unwrap_or(0));
+    let (per_layer, rank) = (f.count("hidden_size_per_layer_input", most::DIM)?, f.count("laurel_rank", most::DIM)?);
+    let rows = f.count("vocab_size_per_layer_input", most::VOCAB)?;
+    let streams = f.count("altup_num_inputs", 64)?;
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..gqa(f)? };
+    // A router with its norm, a scale, and matrices that predict and correct the streams.
+    let mixed = streams * hidden + 2 * hidden + streams * streams + streams * streams * streams;
+    let multiplied = |name, params| Side { name, params, usage: SideUse::Multiplied };
+    let runs = runs(n, |i| {
+        let owner = i < owners;
+        let kv = if owner { KvSource::Own } else { KvSource::Shared };
+        let mut side = vec![
+            multiplied("streams of the residual", mixed),
+            multiplied("low-rank path", 2 * rank * hidden + hidden),
+            multiplied("per-layer input", 2 * per_layer * hidden + hidden),
+        ];
+        if !owner {
+            // The checkpoint keeps the key and value weights of sharing layers; nothing reads them.
+            let unused = 2 * attention.kv_heads * attention.qk_dim * hidden;
+            side.push(Side { name: "unused keys and values", params: unused, usage: SideUse::Unused });
+        }
+        let mixer = Mixer::Attention(Attention { span: spans[i as usize], kv, ..attention.clone() });
+        Ok(Block { norms: 4, side, ..block(mixer, Ffn::Dense(gated(widths[i as usize]))) })
+    })?;
+    notes.push(format!("its {streams} residual streams are counted by their weights, not by what they move"));
+    let mut shape = shape(f, notes, true, runs)?;
+    let table = Side { name: "per-layer embeddings", params: rows * n * per_layer, usage: SideUse::LookedUp { rows } };
+    shape.side.push(table);
+    shape.side.push(multiplied("per-layer projection", n * per_layer * hidden + per_layer));
+    shape.side.push(multiplied("projections of the streams", 2 * (streams - 1) * hidden * hidden));
     Ok(shape)
 }

@@ -274,19 +274,24 @@ pub(super) fn granite_hybrid(f: &Fields, notes: &mut Vec<String>) -> Read {
     let n = layers(f)?;
     let types = f.per_layer("layer_types", n)?.ok_or_else(|| f.missing("layer_types"))?;
     let names = ["mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv"];
-    let mamba = mamba2(f, names, f.flag("mamba_conv_bias", true)?, f.flag("mamba_proj_bias", false)?)?;
+    let (conv_bias, proj_bias) = (f.flag("mamba_conv_bias", true)?, f.flag("mamba_proj_bias", false)?);
+    // Some of the family have attention in every layer, and name the recurrence all the same.
+    f.pass_over(&names.join(" "));
+    let recurs = types.iter().any(|kind| kind.as_str() == Some("mamba"));
+    let mamba = recurs.then(|| mamba2(f, names, conv_bias, proj_bias)).transpose()?;
     let attention = gqa(f)?;
     let shared = f.count("shared_intermediate_size", most::DIM)?;
     let ffn = if f.opt_count("num_local_experts", most::EXPERTS)?.is_some() {
         let names = ["num_local_experts", "num_experts_per_tok", "intermediate_size"];
         Ffn::Moe(Moe { shared: Some(gated(shared)), ..experts_of(f, names)? })
     } else {
+        f.pass_over("intermediate_size num_experts_per_tok");
         Ffn::Dense(gated(shared))
     };
     let runs = runs(n, |i| {
-        let mixer = match types[i as usize].as_str() {
-            Some("mamba") => Mixer::Linear(mamba.clone()),
-            Some("attention") => Mixer::Attention(attention.clone()),
+        let mixer = match (types[i as usize].as_str(), &mamba) {
+            (Some("mamba"), Some(mamba)) => Mixer::Linear(mamba.clone()),
+            (Some("attention"), _) => Mixer::Attention(attention.clone()),
             _ => return Err(f.bad("layer_types", &types[i as usize], "mamba or attention")),
         };
         Ok(block(mixer, ffn.clone()))

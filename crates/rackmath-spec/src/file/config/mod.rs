@@ -13,6 +13,7 @@ mod hybrid;
 mod latent;
 mod moe;
 mod parts;
+mod recent;
 mod towers;
 
 use crate::model::Shape;
@@ -32,7 +33,7 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("ernie4_5", dense::ernie),
     ("mllama_text_model", dense::mllama),
     ("mistral ministral ministral3", dense::mistral),
-    ("qwen2 qwen2_vl_text qwen2_5_vl_text", dense::qwen2),
+    ("qwen2 qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text", dense::qwen2),
     ("mimo", dense::mimo),
     ("qwen3 qwen3_vl_text hunyuan_v1_dense", dense::qwen3),
     ("glm", dense::glm),
@@ -54,6 +55,8 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("qwen", dense::qwen1),
     ("bert", encoder::bert),
     ("xlm-roberta roberta", encoder::xlm_roberta),
+    ("jina_embeddings_v3", encoder::jina_v3),
+    ("mpnet", encoder::mpnet),
     ("modernbert", encoder::modernbert),
     ("nomic_bert", encoder::nomic_bert),
     ("gptj", elder::gptj),
@@ -68,22 +71,27 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("starcoder2", elder::starcoder2),
     ("mixtral", moe::mixtral),
     ("qwen2_moe", moe::qwen2_moe),
-    ("qwen3_moe qwen3_vl_moe_text", moe::qwen3_moe),
+    ("qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text", moe::qwen3_moe),
     ("olmoe", moe::olmoe),
     ("gpt_oss", moe::gpt_oss),
     ("llama4_text", moe::llama4),
     ("minimax_m2", moe::minimax_m2),
     ("minimax_m3", moe::minimax_m3),
-    ("glm4_moe", moe::glm4_moe),
+    ("glm4_moe glm4v_moe_text", moe::glm4_moe),
     ("bailing_moe bailing_moe_v2", moe::bailing),
     ("dots1", moe::dots1),
-    ("mimo_v2_flash", moe::mimo_v2),
+    ("mimo_v2_flash mimo_v2", moe::mimo_v2),
     ("afmoe", moe::afmoe),
     ("step3p5", moe::step3p5),
     ("dbrx", moe::dbrx),
     ("phimoe", moe::phimoe),
     ("hunyuan", moe::hunyuan),
-    ("deepseek_v2", |f, notes| latent::deepseek(f, notes, 0, 0)),
+    ("ernie4_5_moe", recent::ernie_moe),
+    ("hy_v3", recent::hy3),
+    ("solar_open", recent::solar_open),
+    ("laguna", recent::laguna),
+    ("nemotron-nas", recent::nemotron_nas),
+    ("deepseek_v2 mistral4", |f, notes| latent::deepseek(f, notes, 0, 0)),
     // One correction value per expert.
     ("deepseek_v3 deepseek_v32 kimi_k2 kimi_k25 glm_moe_dsa", |f, notes| latent::deepseek(f, notes, 1, 0)),
     // GLM-4.7-Flash: the extra layer repeats embedding and head.
@@ -102,11 +110,13 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("minimax_text_01", hybrid::minimax_text_01),
     ("deepseek_v4", exotic::deepseek_v4),
     ("gemma4_text gemma4_unified_text", exotic::gemma4),
+    ("gemma3n_text", exotic::gemma3n),
 ];
 
 /// Multimodal wrappers and older spellings, by the text model inside.
 const WRAPPERS: &[(&str, &str)] = &[
     ("gemma3", "gemma3_text"),
+    ("gemma3n", "gemma3n_text"),
     ("gemma4", "gemma4_text"),
     ("gemma4_unified", "gemma4_unified_text"),
     ("llama4", "llama4_text"),
@@ -117,6 +127,7 @@ const WRAPPERS: &[(&str, &str)] = &[
     ("qwen3_vl", "qwen3_vl_text"),
     ("qwen3_vl_moe", "qwen3_vl_moe_text"),
     ("glm4v", "glm4v_text"),
+    ("glm4v_moe", "glm4v_moe_text"),
     ("qwen3_5", "qwen3_5_text"),
     ("qwen3_5_moe", "qwen3_5_moe_text"),
     ("kimi_k3", "kimi_linear"),
@@ -205,7 +216,7 @@ fn family(file: &str, inner: &Map<String, Value>, outer: &Map<String, Value>) ->
 }
 
 /// Classes of decoders without a head.
-const HEADLESS: [&str; 4] = ["MistralModel", "LlamaModel", "Qwen2Model", "Qwen3Model"];
+const HEADLESS: [&str; 5] = ["MistralModel", "LlamaModel", "Qwen2Model", "Qwen3Model", "Gemma3TextModel"];
 
 /// Classes of files that carry no `model_type`.
 const CLASSES: &[(&str, &str)] = &[

@@ -260,7 +260,9 @@ pub(super) fn dots1(f: &Fields, notes: &mut Vec<String>) -> Read {
 
 /// MiMo-V2-Flash: five windows with heads of their own and sinks to one full layer, values narrower than keys.
 pub(super) fn mimo_v2(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over("attention_chunk_size attention_value_scale sliding_window_size");
+    f.pass_over(
+        "attention_chunk_size attention_projection_layout attention_value_scale moe_router_dtype sliding_window_size",
+    );
     if f.flag("use_qk_norm", false)? {
         return Err(f.refuse("use_qk_norm", true, "false"));
     }

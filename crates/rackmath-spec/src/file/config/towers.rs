@@ -32,6 +32,7 @@ pub(super) fn towers(
             "qwen3_vl" | "qwen3_vl_moe" | "qwen3_5" | "qwen3_5_moe" | "qwen3_omni_moe" | "qwen3_omni_moe_thinker" => {
                 Some(qwen3(&root, &v, text))
             }
+            "glm4v" | "glm4v_moe" => Some(glm4v(&root, &v, text)),
             "gemma3" => Some(gemma3(&root, &v, text)),
             "gemma4" | "gemma4_unified" => Some(gemma4(&root, &v, text)),
             "mistral3" => Some(pixtral(&root, &v, text, true)),
@@ -201,6 +202,36 @@ fn qwen3(root: &Fields, v: &Fields, text: &Shape) -> Read {
     // The last merger norms patches, those in between four joined ones.
     let vectors = 2 * hidden + deep * 2 * joined * hidden;
     Ok(Tower { sense: Sense::Sight, layers, products, vectors, rule })
+}
+
+/// GLM-4.1V, 4.5V and 4.6V: gated networks without biases, a position table, four patches convolved into one, then a product
+/// and a gated network as wide as `intermediate_size`; 112 x 112 pixels and up to 15,000 tokens of two frames.
+fn glm4v(root: &Fields, v: &Fields, text: &Shape) -> Read {
+    let hidden = v.count_or("hidden_size", most::DIM, 1536)?;
+    let out = v.count_or("out_hidden_size", most::DIM, text.hidden)?;
+    let wide = v.count_or("intermediate_size", most::DIM, 13_696)?;
+    let heads = v.count_or("num_heads", most::HEADS, 12)?;
+    // The layers' own networks are as wide as what leaves the tower.
+    let vit = Vit { hidden, heads, mlp: gated(out), bias: v.flag("attention_bias", false)?, norm: Norm::Rms };
+    let (side, _) = grid(v, 336, 14)?;
+    let layers = Shape { positions: side * side, ..vit.alike(v, v.count_or("depth", most::LAYERS, 24)?)? };
+    let (pixels, joined, rule) = qwen(root, v, 14, (12_544, 11_760_000))?;
+    let rule = match rule {
+        Rule::Rounded { patch, merge, least, most, pair, .. } => {
+            Rule::Rounded { patch, merge, least, most, frames: pair, pair }
+        }
+        other => other,
+    };
+    let products = vec![
+        Product::biased(pixels, hidden, 1),
+        Product::biased(joined * hidden, out, joined),
+        Product::plain(out, out, joined),
+        Product::plain(out, wide, joined),
+        Product::plain(out, wide, joined),
+        Product::plain(wide, out, joined),
+    ];
+    // Norms before and behind the layers, and a layer norm in the merger.
+    Ok(Tower { sense: Sense::Sight, layers, products, vectors: 2 * hidden + 2 * out, rule })
 }
 
 /// SigLIP with its position table and last norm.
