@@ -163,8 +163,9 @@ proptest! {
     #[test]
     fn requests_are_conserved(
         on in any_deployment(), c in 1.0..400.0_f64, input in 16.0..8000.0_f64, output in 2.0..2000.0_f64, room in 1.0..1000.0_f64,
+        name in prop::sample::select(&["vllm", "sglang"][..]),
     ) {
-        let (engine, _) = CATALOG.engine("vllm").unwrap();
+        let (engine, _) = CATALOG.engine(name).unwrap();
         let pass = prepared(&on);
         let server = server(&pass, &engine, room);
         let requests = Requests::of(input, output);
@@ -173,6 +174,10 @@ proptest! {
         // Little: rate times residence is what is inside.
         let inside = s.rate * (s.queue + s.ttft + s.tpot * requests.steps()).get();
         prop_assert!((inside / c - 1.0).abs() < 0.02, "{inside} of {c}: {s:?}");
+        // Prompts take at least the roofline of passes as full as they may be.
+        let full = (engine.schedule.chunk / input).max(1.0);
+        let least = pass.cost(&Work::prefill(full, input, 0.0)).ideal().get() / full;
+        prop_assert!(s.rate * least <= 1.0, "{name}: {} requests of {least} s each second", s.rate);
         prop_assert!(s.running <= room.max(1.0) && s.decoding <= s.running * (1.0 + 1e-9) + 1.0);
         let more = state(&server, &requests, Load::even(c * 1.5));
         prop_assert!(more.tpot.get() >= s.tpot.get() * 0.999);

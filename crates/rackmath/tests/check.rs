@@ -74,6 +74,48 @@ fn flags_move_the_numbers_they_are_about() {
 }
 
 #[test]
+fn slots_for_adapters_are_taken_off_the_cache() {
+    let cache = |more: &str| {
+        checked(&format!("vllm serve meta-llama/Llama-3.1-8B-Instruct {more}"), "h100", "vllm@0.19.0").kv_cache_gib
+    };
+    // By hand: sides of the seven matrices of a layer add up to 81,920; 32 layers, rank 128, 16 bits, 16 slots: 10.0 GiB.
+    let taken = cache("") - cache("--enable-lora --max-loras 16 --max-lora-rank 128");
+    assert!((taken - 10.0).abs() < 0.05, "{taken}");
+}
+
+#[test]
+fn what_a_line_leaves_with_the_host_is_not_on_the_card() {
+    let line =
+        |more: &str| checked(&format!("llama-server -m gpt-oss-120b-mxfp4.gguf -c 65536 {more}"), "rtx-5090", "");
+    let (whole, part) = (line("-ngl 99"), line("-ngl 99 --n-cpu-moe 24"));
+    // By hand: 24 layers of 128 experts of 3 x 2,880 x 2,880 weights in 4.25 bits are 37.8 GiB.
+    let moved = whole.weights_gib - part.weights_gib;
+    assert!((moved - 37.8).abs() < 0.4, "{moved}");
+    assert!(!whole.starts && part.starts, "{:?}", part.refusal);
+    // 18 layers keep 65,536 tokens of 2 KiB, 18 a window of 128 beside a pass of 512.
+    assert!((part.kv_cache_gib - 2.27).abs() < 0.03, "{}", part.kv_cache_gib);
+    // Layers on the host take their cache along.
+    let half = line("-ngl 19");
+    assert!((half.kv_cache_gib / part.kv_cache_gib - 0.5).abs() < 0.02, "{}", half.kv_cache_gib);
+}
+
+#[test]
+fn an_instance_has_its_cards_and_no_more() {
+    let line = "vllm serve meta-llama/Llama-3.3-70B-Instruct-FP8 --tensor-parallel-size 4";
+    for on in ["g6e.xlarge", "a3-highgpu-1g", "NC40ads_H100_v5", "2xh100"] {
+        assert!(!checked(line, on, "").starts, "{on}");
+    }
+    assert!(checked(line, "h100", "").starts && checked(line, "p5.48xlarge", "").starts);
+}
+
+#[test]
+fn sglang_counts_attention_groups_in_its_degree() {
+    let line = "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --mem-fraction-static 0.9";
+    let a = checked(&format!("{line} --enable-dp-attention --dp 8"), "8xh100", "");
+    assert!(!a.starts && a.changes.iter().any(|c| c.flag == "--tp-size 16"), "{:?}", a.changes);
+}
+
+#[test]
 fn what_would_be_refused_is_refused_in_the_engines_words_and_every_change_starts() {
     let a = checked("vllm serve meta-llama/Llama-3.1-70B-Instruct --max-model-len 32k -tp 2", "h100", "vllm@0.19.0");
     let said = format!("{:?}", a.refusal);

@@ -123,6 +123,7 @@ impl Pages {
     /// The groups of `layers` (first, count) of a model: those of one stage of a pipeline.
     pub fn of(on: &Deployment, rule: &MemoryRule, shape: &Shape, stage: (u64, u64), kept: Kept) -> Self {
         let d = on.layout.degrees();
+        let stage = here(on, stage);
         let mut all = Self {
             kinds: [Kind::default(); KINDS],
             n: 0,
@@ -208,8 +209,10 @@ impl Pages {
         let kinds = &mut self.kinds[..self.n];
         let Some(first) = kinds.first().copied() else { return };
         let same = kinds.iter().all(|k| k.span == first.span && k.state <= 0.0);
-        // An engine with a pool for states of its own has one group for the rest.
-        if same || kinds.len() == 1 || rule.way != Way::Share {
+        let stateless = kinds.iter().all(|k| k.state <= 0.0);
+        // An engine with a pool for states of its own has one group for the rest, unless it keeps windows apart.
+        let one_pool = rule.way != Way::Share && !(rule.way == Way::Asked && rule.windows && stateless);
+        if same || kinds.len() == 1 || one_pool {
             // One group, whose layers may be of different width.
             for kind in kinds.iter_mut() {
                 (kind.block, kind.groups) = (block, 0);
@@ -342,6 +345,13 @@ impl Pages {
 }
 
 /// What a layer keeps on one chip.
+/// The layers of a stage whose cache lies on the chip: those after the ones that the host computes.
+fn here(on: &Deployment, (first, n): (u64, u64)) -> (u64, u64) {
+    let away = on.split.as_ref().filter(|split| split.cache).map_or(0, |split| split.layers as u64);
+    let from = first.max(away).min(first + n);
+    (from, first + n - from)
+}
+
 fn kind(on: &Deployment, rule: &MemoryRule, block: &Block, drafts: u64) -> Kind {
     let d = on.layout.degrees();
     // Tokens are dealt to chips by the page; what is left cuts an entry.

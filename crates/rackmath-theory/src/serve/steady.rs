@@ -20,6 +20,9 @@
 //! | r, w | queue, burst | s | waiting for memory; waiting behind the first wave of prompts |
 //! | W | window | 1 | decode steps between two looks at what has come; those who wait for one look are computed together |
 //!
+//! Where prompts have passes of their own, T(m, s) is a decode step and, before it, the passes that its prompts need: one, or λ P / s
+//! where that is more. No engine begins more prompts than its passes carry.
+//!
 //! A closed loop keeps c requests in the system: when memory holds fewer, the rest wait (r, by Little's law). Its requests
 //! start together, and answers of nearly the same length end together, so prompts come in clumps: `clump` times the mean
 //! rate for 1/clump of the time. An open loop draws arrivals at random; n is where arrivals and departures balance.
@@ -355,14 +358,15 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     // In the time of one pass every stage works on a micro-batch of its own, which takes its part of the prompts.
     let of_one = per_step / server.prompt_stages();
     let arriving = (of_one * clump).max(1e-12);
-    let (share, size) = if chunks.several() {
-        ((of_one * chunks.passes).min(1.0), chunks.tokens)
+    let (passes, size) = if chunks.several() {
+        (of_one * chunks.passes, chunks.tokens)
     } else {
         // At random: some passes carry none, the others their share.
         let some = -float::exp_m1(-arriving) / clump;
         let size = (of_one / some * new).clamp(new, room.max(new));
-        ((of_one * new / size).min(1.0), size)
+        (of_one * new / size, size)
     };
+    let share = passes.min(1.0);
     // Where groups pass together, prompts of any of them make a pass one with prompts.
     let any = -float::exp_m1(arrivals.groups * float::ln_1p(-share.min(1.0 - 1e-12)));
     let filled = if share > 0.0 { share / any } else { 1.0 / arrivals.groups };
@@ -388,14 +392,17 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
         // Prompts have passes of their own; sequences that decode wait for them.
         let own = server.timer.time(&with_prompts(Work::default().with(prompt)))?;
         let mut both = decode;
-        both.plus(&own, 1.0);
+        // More prompts than a pass carries take several passes before the next token of anybody.
+        both.plus(&own, passes.max(1.0));
         (both, own.time(), own.part(Part::Host))
     };
+    // Of several passes a prompt waits for half of the others.
+    let behind = if server.schedule.prompts == Prompts::First { (passes - 1.0).max(0.0) / 2.0 } else { 0.0 };
     let met = any * arrivals.foreign_prompts();
     let step = decode.time() * (1.0 - met) + mixed.time() * met;
     let mut first = first_token(server, decode.time().get(), alone.get(), met, arrivals);
     // Who comes between two looks waits for half of the steps.
-    first += (window - 1.0) / 2.0 * decode.time().get();
+    first += (window - 1.0) / 2.0 * decode.time().get() + behind * alone.get();
     if arrivals.others < 1.0 {
         // Who finds the engine idle waits for nobody, but all of the host shows: before the chips begin, until the pass
         // behind is launched, and to hand the token out.

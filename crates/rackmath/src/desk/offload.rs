@@ -206,12 +206,7 @@ impl Offloaded {
         if computes && on.layout.chips() > 1 {
             return wrong("layout", on.layout.to_string(), "one chip where the host computes a part of the model");
         }
-        let mut split = self.empty(catalog, on, false)?;
-        // llama.cpp counts the output as one more layer, and more than there are as all.
-        let hosted = self.gpu_layers.map_or(0, |n| (layers + 1).saturating_sub(n).min(layers));
-        split.layers = self.offload_layers.unwrap_or(hosted) as f64;
-        split.head = self.gpu_layers == Some(0);
-        split.experts = if self.cpu_moe { layers } else { self.n_cpu_moe.unwrap_or(0).min(layers) } as f64;
+        let mut split = self.split(catalog, on)?;
         if let Some(gib) = self.cpu_offload_gb {
             split.layers = split::layers_of(on, load, &split, Bytes::b(gib * f64::from(1 << 30)));
         }
@@ -223,6 +218,18 @@ impl Offloaded {
             on.split = Some(split.into());
         }
         Ok(())
+    }
+
+    /// What lies with the host where layers or experts are named.
+    pub(crate) fn split(&self, catalog: &Catalog, on: &Deployment) -> Result<Split, Error> {
+        let layers = on.model.shape().map_or(0, Shape::n_layers);
+        let mut split = self.empty(catalog, on, false)?;
+        // llama.cpp counts the output as one more layer, and more than there are as all.
+        let hosted = self.gpu_layers.map_or(0, |n| (layers + 1).saturating_sub(n).min(layers));
+        split.layers = self.offload_layers.unwrap_or(hosted) as f64;
+        split.head = self.gpu_layers == Some(0);
+        split.experts = if self.cpu_moe { layers } else { self.n_cpu_moe.unwrap_or(0).min(layers) } as f64;
+        Ok(split)
     }
 
     /// Deals the layers to cards by their memory, or as told.

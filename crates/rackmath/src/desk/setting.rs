@@ -167,6 +167,11 @@ pub(crate) fn common_basis(catalog: &Catalog, machines: &[&str]) -> Result<Optio
 /// Finds what a setting names, or says which name is wrong.
 pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
     let mut model = catalog.model(&setting.model).map_err(|e| e.at("setting.model"))?;
+    // A checkpoint that is asked for by its id is the one that is started.
+    let asked = setting.model.trim();
+    if asked.contains('/') && model.hf.as_deref().is_some_and(|own| own != asked) {
+        Arc::make_mut(&mut model).hf = Some(asked.to_owned());
+    }
     let expected = "one machine, or several with commas to choose from; fleets joined by + are for `plan` and `simulate`, cards of \
                     one machine for `memory` and for {engine} llamacpp";
     refuse_if(setting.on.contains('+'), "setting.on", &setting.on, expected)?;

@@ -135,7 +135,16 @@ pub(super) fn tried(case: &Case, b: &Budget, starts: bool) -> Vec<Change> {
             let Some(wider) = widened(on, d, tp) else { continue };
             if case.tried(&wider, start).starts() {
                 let chips = wider.layout.chips();
-                add(Knob::Tp, Some(tp.to_string()), &wider, start, Some(says("check_more_chips").with("chips", chips)));
+                // SGLang's degree counts the groups that attention is cut into.
+                let together = case.launch.flags.iter().any(|f| f.flag.contains("enable-dp-attention"));
+                let groups = if together { d.dp } else { 1 };
+                add(
+                    Knob::Tp,
+                    Some((tp * groups).to_string()),
+                    &wider,
+                    start,
+                    Some(says("check_more_chips").with("chips", chips)),
+                );
                 break;
             }
         }

@@ -21,6 +21,7 @@ mod prints;
 pub(crate) use prints::why;
 
 use crate::desk::line::{self, Source};
+use crate::desk::offload::Offloaded;
 use crate::desk::prelude::*;
 use crate::layout::words as layout_words;
 use crate::setting::{find, machine};
@@ -30,7 +31,9 @@ use rackmath_spec::launch::Start;
 use rackmath_spec::line::{Launch, Program, Use};
 use rackmath_spec::memory::Way;
 use rackmath_spec::model::{Body, Formats, Shape};
+use rackmath_theory::adapters::Adapters;
 use rackmath_theory::budget::{self, Budget};
+use rackmath_theory::count::lora::Targets;
 use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::layout::check_shape;
 
@@ -195,7 +198,7 @@ impl Case {
 
     /// The engine's sum; the longest sequence is what memory holds where the line leaves it to the engine.
     fn tried(&self, on: &Deployment, start: &Start) -> Budget {
-        let first = buffered(on, start, &budget::budget(on, start, self.version));
+        let first = buffered(&budget::budget(on, start, self.version));
         if !(self.launch.fit_longest && matches!(first.refusal, Some(budget::Refusal::TooLong { .. }))) {
             return first;
         }
@@ -204,17 +207,32 @@ impl Case {
     }
 }
 
-/// Buffers that are asked for one after the other (llama.cpp) must all be there, where nothing is left with the host.
-fn buffered(on: &Deployment, start: &Start, b: &Budget) -> Budget {
+/// Buffers that are asked for one after the other (llama.cpp) must all be there.
+fn buffered(b: &Budget) -> Budget {
     let needed = b.weights + b.activation + b.outside + b.cache;
-    let over = b.way == Way::Asked && b.refusal.is_none() && !split(on, start) && needed > b.total;
+    let over = b.way == Way::Asked && b.refusal.is_none() && needed > b.total;
     Budget { refusal: over.then_some(budget::Refusal::Buffers { needed, free: b.total }).or(b.refusal), ..*b }
 }
 
-/// Whether weights stay with the host, whose share the sum does not count.
-fn split(on: &Deployment, start: &Start) -> bool {
+/// Layers and experts that a line leaves with the host.
+fn split(catalog: &Catalog, launch: &Launch, on: &mut Deployment) -> Result<bool, Error> {
     let layers = on.model.shape().map_or(0, Shape::n_layers);
-    start.layers.is_some_and(|n| n < layers) || start.expert_layers.is_some_and(|n| n > 0)
+    let start = &launch.start;
+    let some = start.layers.is_some_and(|n| n < layers) || start.expert_layers.is_some_and(|n| n > 0);
+    if some && launch.program == Program::LlamaCpp {
+        let asked = Offloaded { gpu_layers: start.layers, n_cpu_moe: start.expert_layers, ..Offloaded::default() };
+        on.split = Some(asked.split(catalog, on)?.into());
+    }
+    Ok(on.split.is_some())
+}
+
+/// Slots for adapters, each as large as the largest rank.
+fn adapters(catalog: &Catalog, launch: &Launch) -> Result<Option<Adapters>, Error> {
+    let Some((slots, rank)) = launch.start.adapters else { return Ok(None) };
+    let sharded = launch.flags.iter().any(|f| f.flag.contains("fully-sharded-loras"));
+    let kernels = catalog.small_kernels()?.adapters;
+    let (targets, served, skew, stall) = (Targets::All, slots, 0.0, 0.0);
+    Ok(Some(Adapters { slots, rank, targets, sharded, served, skew, kernels, stall }))
 }
 
 /// Answers.
@@ -344,6 +362,10 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     let on = &mut found.deployment;
     on.engine = engine;
     on.layout = launch.layout;
+    on.adapters = adapters(catalog, &launch)?;
+    if let Some(held) = on.adapters.zip(on.model.shape()).map(|(a, shape)| a.held(shape, &on.layout.degrees())) {
+        assumptions.push(says("check_adapters").with("bytes", held));
+    }
     if !matches!(on.model.body, Body::Layers(_)) {
         assumptions.push(says("check_lump").with("model", &on.model.name));
     }
@@ -357,7 +379,7 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     }
     assumptions
         .push(says("check_machine").with("system", &on.system.name).with("memory", on.system.chip.memory.size()));
-    if split(on, &start) {
+    if split(catalog, &launch, on)? {
         assumptions.push(says("check_split"));
     }
     let list = catalog.flag_list(launch.program.list())?;
@@ -406,8 +428,19 @@ fn setting(request: &Request, launch: &Launch) -> Result<(Setting, Option<u64>),
     let setting = Setting { model, on, weights, kv: launch.kv.clone(), ..Setting::default() };
     let (name, _) = machine(&setting.on)?;
     // A bare chip is as many of them as the line takes; a machine with a number has no more.
-    let counted = name.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    let counted = name.trim_start().starts_with(|c: char| c.is_ascii_digit()) || rented(name);
     Ok((setting, counted.then_some(0).or(launch.gpus)))
+}
+
+/// Whether a name is that of an instance in a cloud (`g6e.xlarge`, `a3-highgpu-1g`, `NC40ads_H100_v5`), which has so many cards and no
+/// more.
+fn rented(name: &str) -> bool {
+    let name = name.trim().to_ascii_lowercase();
+    let azure = name.strip_prefix("standard_").unwrap_or(&name);
+    let azure = azure.strip_prefix("nc").or_else(|| azure.strip_prefix("nd"));
+    name.ends_with("xlarge")
+        || ["gpu-", "g2-standard-"].iter().any(|part| name.contains(part)) && !name.ends_with("gb")
+        || azure.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// The name in a path: `/models/Qwen3-32B-Q4_K_M.gguf` and `/data/Qwen/Qwen3-32B/` hold one in their last parts.

@@ -486,8 +486,10 @@ fn layouts(request: &Request, chips: u64) -> Vec<DegreesRequest> {
 /// The cheapest machine of a list.
 fn machines(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<Answer, Error> {
     let list: Vec<&str> = request.setting.on.split(',').map(str::trim).filter(|on| !on.is_empty()).collect();
-    let expected = format!("1 to {MACHINES} machines with commas between them, such as h100,2xh100,8xh200");
-    refuse_if(list.is_empty() || list.len() > MACHINES, "setting.on", &request.setting.on, expected)?;
+    let expected = format!(
+        "2 to {MACHINES} machines with commas between them, such as h100,2xh100,8xh200; rackmath hardware looks through all"
+    );
+    refuse_if(!(2..=MACHINES).contains(&list.len()), "setting.on", &request.setting.on, expected)?;
     let basis = request.setting.basis.clone().or(common_basis(catalog, &list)?.map(|b| <&str>::from(b).to_owned()));
     let (mut rows, mut tried): (Vec<(MachineCard, Request)>, u64) = (Vec::new(), 0);
     for on in list {
