@@ -261,6 +261,8 @@ pub struct EngineSupport {
     /// What it has nowhere, with the source that says no.
     #[serde(default)]
     lacks_parallel: BTreeMap<Parallel, String>,
+    /// Where it cuts experts that are narrow by blocks of 128 x 128 in whole blocks alone: the source that says so.
+    whole_blocks: Option<String>,
     #[serde(default)]
     on: Vec<OnFamily>,
 }
@@ -389,6 +391,11 @@ impl EngineSupport {
     /// Where what is said of contexts was read.
     pub fn context_source(&self) -> &str {
         self.context.as_ref().and_then(|rule| rule.source.first()).map_or("", |key| self.cited(key))
+    }
+
+    /// Where it was read that experts are cut in whole blocks alone; nothing where they are not.
+    pub fn whole_blocks(&self) -> Option<&str> {
+        self.whole_blocks.as_deref().map(|key| self.cited(key))
     }
 
     fn cited(&self, key: &str) -> &str {

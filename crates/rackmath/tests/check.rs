@@ -109,6 +109,23 @@ fn an_instance_has_its_cards_and_no_more() {
 }
 
 #[test]
+fn experts_in_blocks_are_cut_in_whole_blocks() {
+    for (line, starts) in [
+        // 1,536 over 8 are 192 (vllm-project/vllm issue 17569), over 4 are 384; 768 over 4 are 192 (issue 25292).
+        ("Qwen/Qwen3-235B-A22B-FP8 --tensor-parallel-size 8", false),
+        ("Qwen/Qwen3-235B-A22B-FP8 --tensor-parallel-size 8 --enable-expert-parallel", true),
+        ("Qwen/Qwen3-235B-A22B-FP8 --tensor-parallel-size 4 --max-model-len 8192", true),
+        ("Qwen/Qwen3-30B-A3B-FP8 --tensor-parallel-size 4", false),
+        ("Qwen/Qwen3-30B-A3B --tensor-parallel-size 4", true),
+        ("MiniMaxAI/MiniMax-M2.5 --tensor-parallel-size 8", false),
+        ("deepseek-ai/DeepSeek-V3 --tensor-parallel-size 8", true),
+    ] {
+        let a = checked(&format!("vllm serve {line}"), "8xh200", "vllm@0.19.0");
+        assert_eq!(a.starts, starts, "{line}: {:?}", a.refusal);
+    }
+}
+
+#[test]
 fn sglang_counts_attention_groups_in_its_degree() {
     let line = "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --mem-fraction-static 0.9";
     let a = checked(&format!("{line} --enable-dp-attention --dp 8"), "8xh100", "");

@@ -41,7 +41,12 @@ pub(crate) struct Standing {
     unused: Vec<Math>,
     /// Ways to cut a model that it does not have there.
     lacks: Vec<Lack>,
+    /// The width of experts that are cut in whole blocks alone, and what is said where they are not.
+    blocks: Option<(u64, Remark)>,
 }
+
+/// Sides of the blocks that share a scale in FP8 checkpoints of DeepSeek's kind.
+const BLOCK: u64 = 128;
 
 /// A way to cut a model that an engine does not have on a chip.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,6 +153,11 @@ fn judged(catalog: &Catalog, on: &Deployment, asked: Asked, version: Option<Vers
         Lack { kind, why, given: format!("{kind} in {} on {}", support.id, chip.id) }
     };
     standing.lacks = entry.lacking_parallel(&support).map(lack).collect();
+    let experts = on.model.shape().and_then(|shape| shape.moe()).filter(|_| on.formats.routed == Dtype::Fp8Block);
+    standing.blocks = experts.zip(support.whole_blocks()).map(|(moe, source)| {
+        let said = says("support_blocks").with("engine", &support.name).with("width", moe.expert.width);
+        (moe.expert.width, said.with("block", BLOCK).with("source", source).with("as_of", &support.as_of))
+    });
     if let Some(via) = entry.via.as_ref().filter(|_| standing.refusal.is_none()) {
         let said = says("support_via").with("engine", &support.name).with("chip", &chip.name).with("via", via);
         standing.says_as(said.with("grade", entry.grade.as_ref()));
@@ -359,7 +369,13 @@ impl Standing {
 
     /// Whether the engine can cut a model like that there.
     pub fn cuts(&self, layout: &Layout) -> bool {
-        self.lacking(layout).is_none()
+        self.lacking(layout).is_none() && self.split_block(layout).is_none()
+    }
+
+    /// What a chip would hold of the width of an expert, where that is no whole number of blocks.
+    pub fn split_block(&self, layout: &Layout) -> Option<u64> {
+        let part = self.blocks.as_ref()?.0 / layout.degrees().etp.max(1);
+        (part % BLOCK != 0).then_some(part)
     }
 
     fn lacking(&self, layout: &Layout) -> Option<&Lack> {
@@ -368,6 +384,11 @@ impl Standing {
 
     /// Refused where the layout is cut in a way that the engine does not have there.
     pub fn refuse_layout(&mut self, layout: &Layout) {
+        if let Some((part, (_, why))) = self.split_block(layout).zip(self.blocks.clone()) {
+            let given = format!("{layout}: {part} of an expert's width on a chip");
+            self.refuse(why, given);
+            return;
+        }
         let Some(lack) = self.lacking(layout).cloned() else { return };
         if self.refusal.is_none() {
             let has: Vec<String> = Parallel::of(layout)

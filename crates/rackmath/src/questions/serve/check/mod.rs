@@ -370,9 +370,11 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
         assumptions.push(says("check_lump").with("model", &on.model.name));
     }
     let standing = support::stand(catalog, on, Asked::by(setting.weights.as_deref()), version)?;
+    let split_block = standing.split_block(&on.layout);
     assumptions.extend(standing.remarks);
     assumptions.extend(standing.refusal.map(|refusal| says("check_not_supported").with("why", refusal.why)));
     let early = early(catalog, &launch, on, stated)?;
+    let early = early.or_else(|| split_block.map(|part| says("check_blocks").with("part", part)));
     let mut start = launch.start.clone();
     if let Some(scale) = scaled(&launch, on) {
         start.longest = start.longest.or(Some(scale));
