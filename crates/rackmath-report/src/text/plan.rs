@@ -129,7 +129,9 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     };
     line(out, "throughput", &tok_s(p.throughput_tok_s), &each);
     range(out, "cost", p.usd_per_mtok, mtok);
-    line(out, "", &hourly(p.usd_per_hour), "all dollars on output tokens");
+    let hosts = a.assumptions.iter().any(|said| said.says == "whole_hosts");
+    let paid = only(hosts, "; hosts paid whole (--no-whole-hosts)");
+    line(out, "", &hourly(p.usd_per_hour), &format!("all dollars on output tokens{paid}"));
     p.percentiles.iter().for_each(|p| percentiles(out, p));
     mean_traffic(out, p);
     for how in &held {

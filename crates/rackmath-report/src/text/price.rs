@@ -95,10 +95,11 @@ fn footnote<'a>(out: &mut Page, mut all: impl Iterator<Item = &'a PolicyCard>) {
 
 fn single(out: &mut Page, a: &Answer, c: &Card) {
     let about = out.style.dim(&format!("{}, prices of {}", c.provider, c.day));
-    let [input, output] = [c.input_usd_per_mtok, c.output_usd_per_mtok].map(mtok);
+    let [input, output] = [c.input_usd_per_mtok * c.factors[0], c.output_usd_per_mtok * c.factors[1]].map(mtok);
+    let mode = only(a.mode != "standard", format!(" in {} mode", a.mode));
     out.verdict(match c.policies.first() {
-        Some(p) => format!("{} for all of it, {}; {input} in, {output} out", usd(p.total_usd), kept(p)),
-        None => format!("{} costs {input} in, {output} out", c.name),
+        Some(p) => format!("{} for all of it, {}; {input} in, {output} out{mode}", usd(p.total_usd), kept(p)),
+        None => format!("{} costs {input} in, {output} out{mode}", c.name),
     });
     out.line(format!("{}  {about}", out.style.bold(&c.name)));
     out.figures();

@@ -54,7 +54,7 @@ pub struct Request {
     #[schemars(transform = closed::<TrainingFormat>, extend("x-flag" = "format dtype", "x-none" = "bf16, or fp16 on a chip without"))]
     pub format: Option<String>,
     /// Tokens of a sequence.
-    #[schemars(extend("x-flag" = "sequence seq-length", "x-none" = "4,096"))]
+    #[schemars(extend("x-flag" = "sequence seq-length seq context", "x-none" = "4,096"))]
     pub sequence: Option<u64>,
     /// Sequences of a step.
     #[schemars(extend("x-flag" = "batch global-batch-size", "x-none" = "256"))]

@@ -15,10 +15,10 @@ use rackmath_theory::price::{
 #[serde(deny_unknown_fields, default)]
 pub struct Workload {
     /// Tokens of the prompt; with uses, of the prefix that comes back.
-    #[schemars(extend("x-flag" = "input -i"))]
+    #[schemars(extend("x-flag" = "input -i isl"))]
     pub input: Option<f64>,
     /// Tokens of the answer.
-    #[schemars(extend("x-flag" = "output -o"))]
+    #[schemars(extend("x-flag" = "output -o osl"))]
     pub output: f64,
     /// Of the prompt, tokens read from a cache.
     pub cached: f64,
