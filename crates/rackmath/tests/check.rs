@@ -126,6 +126,18 @@ fn experts_in_blocks_are_cut_in_whole_blocks() {
 }
 
 #[test]
+fn a_chosen_layout_holds_attention_as_often_as_fits() {
+    let on = |model: &str, on: &str| {
+        let setting = rackmath::setting::Setting { model: model.into(), on: on.into(), ..Default::default() };
+        layout::answer(&CATALOG, &layout::Request { setting, ..layout::Request::default() }).unwrap()
+    };
+    // Eight copies of attention leave no room for Kimi K2 on eight H200; DeepSeek V3 has room for them.
+    let (kimi, deepseek) = (on("kimi-k2", "8xh200"), on("deepseek-v3", "8xh200"));
+    assert!(kimi.fits && !kimi.layout.contains("dp8"), "{}", kimi.layout);
+    assert!(deepseek.fits && deepseek.layout.contains("dp8"), "{}", deepseek.layout);
+}
+
+#[test]
 fn sglang_counts_attention_groups_in_its_degree() {
     let line = "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --mem-fraction-static 0.9";
     let a = checked(&format!("{line} --enable-dp-attention --dp 8"), "8xh100", "");

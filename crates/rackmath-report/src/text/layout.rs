@@ -200,24 +200,22 @@ pub(super) fn racks(out: &mut Page, a: &racks::Answer) {
         out.judged(false, "no domain holds the weights by itself");
     }
     out.figures();
-    let domains = |n: f64| if n <= 1.0 { "1 domain".into() } else { format!("{} domains", count(n)) };
     out.each(&a.racks).columns(&[
         ("domain", &|r| r.system.clone()),
-        ("packages", &|r| count(r.packages as f64)),
-        ("dies", &|r| count(r.dies as f64)),
+        ("chips", &|r| count(r.packages as f64)),
         ("memory", &|r| bytes(r.capacity_bytes)),
         ("bandwidth", &|r| byte_rate(r.bandwidth_bytes_per_s)),
-        ("read weights", &|r| seconds(r.weights_s)),
-        ("fits in", &|r| domains(r.domains_for_weights)),
-        ("largest model", &|r| params(r.largest_params)),
+        ("read", &|r| seconds(r.weights_s)),
+        ("takes", &|r| count(r.domains_for_weights.max(1.0))),
+        ("largest", &|r| params(r.largest_params)),
         ("up/out", &|r| or_dash(r.beta, times)),
-        ("2 domains", &|r| or_dash(r.two_domain_slowdown, |s| format!("{} slower", times(s)))),
+        ("over two", &|r| or_dash(r.two_domain_slowdown, times)),
         ("power", &|r| or_dash(r.power_w, watts)),
     ]);
     for note in [
-        "read weights: the latency floor of a large batch; pipelining does not lower it, a larger domain does (D36)",
-        "largest model: weights in half of the domain's memory, the other half for KV",
-        "up/out: scale-up over scale-out bandwidth of a chip; 2 domains: slowdown of an expert layer spread over two (D20)",
+        "read: all weights once, the latency floor of a large batch; pipelining does not lower it, a larger domain does (D36)",
+        "takes: domains that the weights fill; largest: a model with weights in half of the domain's memory, the other half for KV",
+        "up/out: scale-up over scale-out bandwidth of a chip; over two: slowdown of an expert layer spread over two domains (D20)",
     ] {
         out.within(Kind::Working, |out| out.note(note));
     }

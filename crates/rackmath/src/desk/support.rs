@@ -375,7 +375,7 @@ impl Standing {
     /// What a chip would hold of the width of an expert, where that is no whole number of blocks.
     pub fn split_block(&self, layout: &Layout) -> Option<u64> {
         let part = self.blocks.as_ref()?.0 / layout.degrees().etp.max(1);
-        (part % BLOCK != 0).then_some(part)
+        (!part.is_multiple_of(BLOCK)).then_some(part)
     }
 
     fn lacking(&self, layout: &Layout) -> Option<&Lack> {

@@ -315,7 +315,18 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         r.found.deployment.engine = engine;
         request.offload.apply(catalog, &mut r.found.deployment, &load, &cards)?;
     }
-    let most = placement::largest_batch(&r, &load);
+    let mut most = placement::largest_batch(&r, &load);
+    if layout_chosen && most < 1.0 && r.split.is_none() {
+        // Attention cut over more chips is held fewer times.
+        let held = |layout: &Layout| {
+            placement::largest_batch(&Deployment { layout: *layout, ..r.found.deployment.clone() }, &load)
+        };
+        let found = fewer_copies(&r).map(|l| (l, held(&l))).find(|(_, fits)| *fits >= 1.0);
+        if let Some((other, fits)) = found {
+            (r.found.deployment.layout, most) = (other, fits);
+        }
+    }
+    let layout = r.layout;
     load.batch = match request.batch {
         Some(batch) => tokens("batch", batch, 1.0)?.get(),
         None => most.min(1024.0 * layout.degrees().dp as f64).max(1.0),
@@ -553,6 +564,17 @@ pub(crate) fn usual_for(model: &Model, system: &System, requests: u64) -> Layout
         (false, _) => legal(Degrees { tp: n, etp: n, ..one }),
     };
     largest(chips).find_map(of).unwrap_or_else(Layout::single)
+}
+
+/// Layouts of the same chips with fewer copies of attention, then with every expert cut as well.
+fn fewer_copies(on: &Deployment) -> impl Iterator<Item = Layout> {
+    let d = on.layout.degrees();
+    let n = on.layout.chips();
+    let groups = std::iter::successors(Some(d.dp / 2), |dp| Some(dp / 2)).take_while(|dp| *dp >= 1);
+    let fewer = groups.map(move |dp| Degrees { tp: n / dp, dp, ..d });
+    let whole = (d.ep > 1).then_some(Degrees { tp: n, etp: n, ..Degrees::default() });
+    let legal = |d: Degrees| Layout::new(d).ok().filter(|layout| check(&on.model, &on.system, layout).is_ok());
+    fewer.chain(whole).filter_map(legal)
 }
 
 /// The layout in short; shards of experts mean nothing where there are none.

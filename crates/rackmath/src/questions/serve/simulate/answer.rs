@@ -95,6 +95,7 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
     let all = [&mut tally.ttft, &mut tally.tpot, &mut tally.e2e];
     let grows = grown(&warnings);
     let goodput = any.then(|| goodput(wanted(r, None), all, met, span, grows));
+    let said = verdict(&metrics, goodput.as_ref(), &warnings, (tally.failed, tally.measured + tally.failed));
     let mut assumptions = world.assumptions.clone();
     if world.kinds.iter().map(|k| k.replicas).sum::<u64>() > 1 {
         assumptions.push(says(if run.apart { "simulated_apart" } else { "simulated_coupled" }));
@@ -113,7 +114,11 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         price_basis: basis(world),
         evidence: world.scale.card(&world.main().ready, false, Some(&world.main().price_source)),
         traffic: traffic(world),
-        verdict: verdict(&metrics, goodput.as_ref(), &warnings, (tally.failed, tally.measured + tally.failed)),
+        verdict: if said.says == "simulated_verdict_overload" {
+            said.with("served", served.requests_per_s)
+        } else {
+            said
+        },
         warnings,
         requests: tally.measured,
         warm_up: world.keep.warm,
