@@ -24,9 +24,9 @@ use rackmath::{Catalog, plan};
 use rackmath_units::{Cancel, Effort};
 use serde_json::{Map, Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use table::Table;
 
 create_exception!(
@@ -38,6 +38,8 @@ create_exception!(
 
 /// How often it is looked whether somebody pressed Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
+/// For so long an answer is waited for without sleep.
+const AWAKE: Duration = Duration::from_micros(500);
 /// As the main thread of a program has.
 const STACK: usize = 8 << 20;
 /// Threads that are kept.
@@ -117,6 +119,20 @@ fn work<T: Send + 'static>(
     }))
     .map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
     let receive: Mutex<Receiver<_>> = Mutex::new(receive);
+    // Most answers are there sooner than a thread that sleeps is woken.
+    let early = || {
+        let (receive, began) = (receive.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        while began.elapsed() < AWAKE {
+            match receive.try_recv() {
+                Err(TryRecvError::Empty) => std::thread::yield_now(),
+                done => return done.ok(),
+            }
+        }
+        None
+    };
+    if let Some(Ok(done)) = py.detach(early) {
+        return Ok(done);
+    }
     let wait =
         |py: Python<'_>, time| py.detach(|| receive.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(time));
     loop {
