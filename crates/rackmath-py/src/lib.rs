@@ -38,7 +38,7 @@ create_exception!(
 
 /// How often it is looked whether somebody pressed Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
-/// For so long an answer is waited for without sleep.
+/// For so long an answer, or the next question, is waited for without sleep.
 const AWAKE: Duration = Duration::from_micros(500);
 /// As the main thread of a program has.
 const STACK: usize = 8 << 20;
@@ -94,13 +94,25 @@ fn start(job: Job) -> std::io::Result<()> {
             if !kept {
                 return;
             }
-            match receive.recv() {
+            match awake(&receive).map_or_else(|| receive.recv(), Ok) {
                 Ok(next) => job = next,
                 Err(_) => return,
             }
         }
     };
     std::thread::Builder::new().name("rackmath".into()).stack_size(STACK).spawn(run).map(drop)
+}
+
+/// What comes while one stays awake, which is sooner than a thread that sleeps is woken; nothing where it takes longer.
+fn awake<T>(receive: &Receiver<T>) -> Option<T> {
+    let began = Instant::now();
+    while began.elapsed() < AWAKE {
+        match receive.try_recv() {
+            Err(TryRecvError::Empty) => std::thread::yield_now(),
+            done => return done.ok(),
+        }
+    }
+    None
 }
 
 /// Works on a thread of its own, other threads of Python running meanwhile, until it is done or Ctrl-C is pressed; `tell` is
@@ -119,17 +131,7 @@ fn work<T: Send + 'static>(
     }))
     .map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
     let receive: Mutex<Receiver<_>> = Mutex::new(receive);
-    // Most answers are there sooner than a thread that sleeps is woken.
-    let early = || {
-        let (receive, began) = (receive.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
-        while began.elapsed() < AWAKE {
-            match receive.try_recv() {
-                Err(TryRecvError::Empty) => std::thread::yield_now(),
-                done => return done.ok(),
-            }
-        }
-        None
-    };
+    let early = || awake(&receive.lock().unwrap_or_else(PoisonError::into_inner));
     if let Some(Ok(done)) = py.detach(early) {
         return Ok(done);
     }
