@@ -4,11 +4,11 @@
 
 const place = (name) => new URL(`../engine/${name}`, import.meta.url);
 
-/** A file that is kept packed, so that any host sends few bytes. */
-async function unpacked(name) {
+/** A file that is kept packed, so that any host sends few bytes; unpacked while it comes. */
+async function unpacked(name, type = "application/octet-stream") {
   const response = await fetch(place(name));
   if (!response.ok) throw new Error(`${name}: status ${response.status}`);
-  return new Response(response.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  return new Response(response.body.pipeThrough(new DecompressionStream("gzip")), { headers: { "content-type": type } });
 }
 
 // Files, each fetched when something first needs it, and kept.
@@ -18,7 +18,11 @@ function once(name, made) {
   return kept.get(name);
 }
 
-const engine = () => once("rackmath.wasm.bin", () => unpacked("rackmath.wasm.bin").then((bytes) => WebAssembly.compile(bytes)));
+const engine = () => once("rackmath.wasm.bin", () => WebAssembly.compileStreaming(unpacked("rackmath.wasm.bin", "application/wasm")));
+const part = (name) => once(name, async () => (await unpacked(name)).arrayBuffer());
+
+// Every page asks something: what all answers need is on its way before the first question is. Who asks is told what fails.
+for (const early of [engine(), part("catalogue.json.bin")]) early.catch(() => {});
 
 /** The parts of the catalogue that a question reads: published measurements are as large as all the rest. */
 const parts = (path) => (/^\/?(api|export)\/validate\b/.test(path) ? ["catalogue.json.bin", "measured.json.bin"] : ["catalogue.json.bin"]);
@@ -33,7 +37,7 @@ function next() {
   current = waiting.shift();
   const mine = current;
   const names = parts(mine.path);
-  Promise.all([engine(), ...names.map((name) => once(name, () => unpacked(name)))]).then(([module, ...files]) => {
+  Promise.all([engine(), ...names.map(part)]).then(([module, ...files]) => {
     if (current !== mine) return;
     if (!worker) {
       worker = new Worker(new URL("engine.js", import.meta.url));
