@@ -94,6 +94,9 @@ pub struct Kernels {
     /// Whether a pass multiplies every token by the head, and not only the last of each sequence.
     #[serde(default)]
     pub head_every_token: bool,
+    /// Experts are drawn at random, all alike: what is timed is fed random numbers, not text.
+    #[serde(default)]
+    pub random_experts: bool,
     /// Numbers of query heads to a KV head that read the cache once together; all when absent.
     pub shared_groups: Option<Vec<u64>>,
     /// One launch for all sequences of a pass with prompts, those that decode in the prompts' kernel; apart when absent.

@@ -466,8 +466,9 @@ const EAGLE_VOCABULARY: f64 = 32_000.0;
 fn outside(on: &Deployment, rule: &MemoryRule) -> f64 {
     let (d, chip) = (on.layout.degrees(), &on.system.chip);
     let ranks = d.tp * d.dp * d.cp;
-    // Buffers of reductions are made where ranks reach each other's memory.
-    let linked = chip.link.scale_up.is_some() && !chip.link.kind.starts_with("pcie");
+    // Buffers of reductions are made where ranks reach each other's memory: over PCIe and Ethernet they send messages.
+    let messages = ["pcie", "ethernet"].iter().any(|kind| chip.link.kind.starts_with(kind));
+    let linked = chip.link.scale_up.is_some() && !messages;
     GIB * match ranks {
         4.. if linked => rule.outside_many_gib.max(rule.outside_tp_gib),
         2.. if linked => rule.outside_tp_gib,

@@ -370,8 +370,8 @@ impl<'a> Prep<'a> {
         };
         let popularity = self.kernels.moe().popularity;
         let skew = match d.redundant {
-            // The board draws evenly.
-            _ if self.d.engine.ideal => moe::Skew::default(),
+            // The board draws evenly, and so do random numbers.
+            _ if self.d.engine.ideal || self.d.engine.kernels.random_experts => moe::Skew::default(),
             0 => moe::Skew { ranks: popularity.ranks, touched: popularity.touched },
             _ => moe::Skew { ranks: popularity.copied, touched: popularity.touched },
         };
