@@ -269,6 +269,11 @@ impl TrainingStack {
         found(&chip.generation).or_else(|| found("any")).unwrap_or(1.0)
     }
 
+    /// Whether runs on chips of this generation are among those the constants come from.
+    pub fn ran_on(&self, chip: &Chip) -> bool {
+        self.products.iter().any(|p| p.generation == chip.generation || p.generation == "any")
+    }
+
     /// Shares of the 16-bit peak that fused attention reaches, forward and backward.
     pub fn flash_share(&self, chip: &Chip) -> (f64, f64) {
         let found =

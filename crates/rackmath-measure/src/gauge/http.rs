@@ -352,10 +352,8 @@ impl Client {
     pub(super) async fn ahead(&self, n: usize) -> usize {
         for opened in 0..n {
             match self.open().await {
-                Ok(mut connection) => {
-                    connection.since = Instant::now();
-                    self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(connection);
-                }
+                // A server may close one that waits, used or not.
+                Ok(connection) => self.keep(connection),
                 Err(_) => return opened,
             }
         }

@@ -235,7 +235,8 @@ impl Scale {
         let (chip, engine) = (&on.system.chip, &on.engine);
         let nobody = |step: Step| known.steps.iter().any(|(s, c)| *s == step && c.from.is_none());
         let vendor = self.tables.chips.iter().any(|(.., vendor)| *vendor == chip.vendor);
-        let grade = if known.rows > 0 {
+        // Rows of the same model on the same chip say little of kernels that were not timed there.
+        let grade = if known.rows > 0 && known.steps.is_empty() {
             Grade::Measured
         } else if !vendor || nobody(Step::Version) {
             Grade::NeverChecked

@@ -365,8 +365,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     };
     let tuned = tuned::card(r, &setup.model, &ran)?;
     let published = asked.run.as_ref().map(|run| published(run, days, chips));
+    let elsewhere = (!setup.stack.ran_on(chip)).then_some(&chip.generation);
     let evidence = match setup.stack.fit {
-        Some((n, e)) => says("fitted_on_runs").with("error", e).with("runs", n),
+        Some((n, e)) => says("fitted_on_runs").with("error", e).with("runs", n).with("elsewhere", elsewhere),
         None => says("never_checked"),
     };
     let title = |id: &'static str| says(id).with("model", &setup.model.name).with("on", &machine_name);
