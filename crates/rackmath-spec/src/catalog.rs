@@ -6,7 +6,7 @@ use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::draw::PowerDraw;
 use crate::engine::Version;
 use crate::mig::{self, Parts};
-use crate::model::Formats;
+use crate::model::{Body, Formats};
 use crate::naming::{NameRules, shorter, unsold};
 use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::{SCALE_OUT, topology};
@@ -259,18 +259,36 @@ impl Catalog {
 
     /// A model by a name of its own, or as [`name`] reads it; what was read is then said in its name and first note.
     pub fn model(&self, name: &str) -> Result<Arc<Model>, SpecError> {
-        let shelf = self.shelf::<Model>();
-        if shelf.holds(name) {
-            return shelf.get(name, self);
-        }
+        let (base, reading) = self.base(name)?;
         let rules = self.name_rules();
-        let reading = name::read(name, shelf.named(), &rules)?;
-        Ok(Arc::new(reading.of(name, &*shelf.get(&reading.id, self)?, &rules)))
+        let tokens = rules.context_of(name, &base);
+        let mut model = match (reading, tokens) {
+            (Some(reading), _) => reading.of(name, &base, &rules),
+            (None, Some(_)) => Model::clone(&base),
+            (None, None) => return Ok(base),
+        };
+        if let (Body::Layers(shape), Some(tokens)) = (&mut model.body, tokens) {
+            shape.context_max = Some(tokens);
+            let tokens = rackmath_units::grouped(tokens as f64);
+            model.notes.push(format!("\"{}\" takes up to {tokens} tokens, other than {}", name.trim(), base.name));
+        }
+        Ok(Arc::new(model))
     }
 
     /// The longest sequence of a checkpoint, where its name tells it from a sister of the same shapes.
     pub fn context_of(&self, name: &str) -> Option<u64> {
-        self.name_rules().context(name)
+        let (base, _) = self.base(name).ok()?;
+        self.name_rules().context_of(name, &base)
+    }
+
+    /// The model whose shapes a name stands for, with how the name was read where it is not the model's own.
+    fn base(&self, name: &str) -> Result<(Arc<Model>, Option<name::Reading>), SpecError> {
+        let shelf = self.shelf::<Model>();
+        if shelf.holds(name) {
+            return Ok((shelf.get(name, self)?, None));
+        }
+        let reading = name::read(name, shelf.named(), &self.name_rules())?;
+        Ok((shelf.get(&reading.id, self)?, Some(reading)))
     }
 
     /// What names say by custom; nothing where the catalogue has no such file.
