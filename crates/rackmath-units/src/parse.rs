@@ -82,6 +82,12 @@ mod tests {
         assert_eq!("400 Gb/s".parse(), Ok(ByteRate::gb_per_s(50.0)));
         assert_eq!("$2.10/h".parse(), Ok(DollarRate::per_hour(2.10)));
         assert_eq!("$3.5M".parse(), Ok(Dollars::usd(3.5e6)));
+        for text in ["48.6k", "$48.6k", "48.6k$"] {
+            assert_eq!(text.parse(), Ok(Dollars::usd(48_600.0)), "{text}");
+        }
+        for text in ["2.10/h", "2.10$/h", "2.10 $/h"] {
+            assert_eq!(text.parse(), Ok(DollarRate::per_hour(2.10)), "{text}");
+        }
         assert_eq!("$0.55/Mtok".parse(), Ok(DollarsPerToken::per_mtok(0.55)));
         assert_eq!("50ms".parse(), Ok(Seconds::ms(50.0)));
         assert_eq!("128k".parse(), Ok(Tokens::new(128_000.0)));
