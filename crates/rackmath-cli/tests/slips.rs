@@ -56,7 +56,18 @@ fn mistyped_names_get_the_nearest() {
 #[test]
 fn impossible_values_are_refused_with_a_hint() {
     said(&[
-        ("step --context -5", "unexpected argument"),
+        ("step --context -5", "from 0 to"),
+        ("estimate qwen3-8b --on h100 --isl -5", "from 1 to"),
+        ("estimate qwen3-8b --on h100 --ttft -5", "cannot be negative"),
+        ("estimate qwen3-8b --on h100 --price -5", "cannot be negative"),
+        ("estimate qwen3-8b --on h100 --tp 2", "2xh100-sxm"),
+        ("estimate qwen3-8b --on 8xh10", "8xh100"),
+        ("estimate qwen3-8b --on h100 --engine tgi", "vllm"),
+        ("price opus-4.8 --turns 20 --gap 2m", "2min"),
+        ("man foo", "rackmath --help"),
+        ("estimate qwen3-8b --on 8h100", "8xh100"),
+        ("validate foo", "splitwise"),
+        ("systems foo", "rackmath chips"),
         ("step --context lots", "4k"),
         ("step --batch 0", "from 1 to"),
         ("step --price 2~EUR", "2.10/h"),

@@ -5,6 +5,7 @@ use crate::command::FlagList;
 use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::draw::PowerDraw;
 use crate::engine::Version;
+use crate::error::nearest;
 use crate::mig::{self, Parts};
 use crate::model::{Body, Formats};
 use crate::naming::{NameRules, shorter, unsold};
@@ -20,6 +21,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::any::Any;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
@@ -344,7 +346,22 @@ impl Catalog {
             }
         }
         let names = systems.all_names().into_iter().chain(chips.all_names());
-        Err(SpecError::unknown_near("system or chip", name, chip, names))
+        let missing = SpecError::unknown_near("system or chip", name, chip, names.clone());
+        // What is near keeps the count that was given, with its sign where that is missing: 8h100.
+        let digits = chip.bytes().take_while(u8::is_ascii_digit).count();
+        let (n, bare) = match chip[..digits].parse::<u64>() {
+            Ok(own) if n == 1 && chips.holds(&chip[digits..]) => (own, &chip[digits..]),
+            _ => (n, chip),
+        };
+        let near = nearest(bare, names);
+        Err(match near.as_slice() {
+            [] => missing.hint("rackmath chips and rackmath systems list them"),
+            _ if n == 1 => missing,
+            near => {
+                let counted: Vec<String> = near.iter().map(|one| format!("\"{n}x{one}\"")).collect();
+                missing.hint(format!("did you mean {}?", counted.join(" or ")))
+            }
+        })
     }
 
     /// A system's chips in brief: most of its file and of its chip's is passed over.
@@ -407,6 +424,11 @@ impl Catalog {
             Some((word, version)) => (word, Some(version.parse::<Version>()?)),
             None => (name, None),
         };
+        if !self.holds(Kind::Engines, word) && nearest(word, self.ids(Kind::Engines)).is_empty() {
+            let families: Result<BTreeSet<String>, SpecError> =
+                self.ids(Kind::Engines).map(|id| Ok(self.get::<Engine>(id)?.family.clone())).collect();
+            return Err(SpecError::unknown("engine", word, families?.iter().map(String::as_str)));
+        }
         let engine = self.get::<Engine>(word)?;
         let Some(version) = version else { return Ok((engine, None)) };
         let known = |mut engine: Arc<Engine>| {

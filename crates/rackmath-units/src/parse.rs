@@ -27,6 +27,10 @@ fn written(given: &str, expected: &str, example: &str) -> String {
     if expected == "a time" && number.parse::<f64>().is_ok_and(|v| v.is_finite() && v >= 0.0) {
         return format!("it has no unit: write {number}ms or {number}s");
     }
+    let minutes = number.strip_suffix('m').filter(|n| n.parse::<f64>().is_ok_and(f64::is_finite));
+    if let Some(n) = minutes.filter(|_| expected == "a time") {
+        return format!("write {n}min for minutes or {n}ms for milliseconds");
+    }
     format!("write it like {example}")
 }
 

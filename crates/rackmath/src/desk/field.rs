@@ -137,7 +137,7 @@ static QUANTITIES: &[Quantity] = &[
     quantity("_flop_per_s", "RATE", "4k", |t| read::<FlopRate>(t, 1.0), plain),
     quantity("_g_per_kwh", "N", "4k", anything, plain),
     quantity("_gb_per_s", "RATE", "64 GB/s", |t| read::<ByteRate>(t, 1e9), |x| said(ByteRate::checked(x * 1e9), x)),
-    quantity("_per_s", "RATE", "4k", anything, |x| format!("{}/s", significant(x, 3))),
+    quantity("_per_s", "RATE", "4k", per_second, |x| format!("{}/s", significant(x, 3))),
     quantity("_tok_s", "RATE", "4k", |t| read::<TokenRate>(t, 1.0), |x| said(TokenRate::checked(x), x)),
     quantity("_hours", "TIME", "30s", |t| read::<Seconds>(t, 3600.0), |x| said(Seconds::checked(x * 3600.0), x)),
     quantity("_bytes", "BYTES", "80 GB", |t| read::<Bytes>(t, 1.0), |x| said(Bytes::checked(x), x)),
@@ -421,7 +421,7 @@ impl Field {
         }
         // A list of words may have one of its own for nothing.
         let absent = self.optional && text == "none" && !self.words.iter().any(|w| w == "none");
-        if absent { Ok(Value::Null) } else { self.item(text) }
+        if absent { Ok(Value::Null) } else { self.item(text).map_err(|why| not_negative(text, why)) }
     }
 
     fn item(&self, text: &str) -> Result<Value, String> {
@@ -568,6 +568,23 @@ fn anything(text: &str) -> Result<f64, String> {
     let found = plain.or_else(percent).or_else(|| text.parse().ok().map(Tokens::get));
     let found = found.or_else(|| text.parse().ok().map(Params::get)).or_else(|| text.parse().ok().map(Flop::get));
     found.ok_or_else(|| format!("\"{text}\" is not a number; write it like 4096, 4k, 1e15 or 50%"))
+}
+
+/// Why a text was refused, first of all where it is a negative number.
+fn not_negative(text: &str, why: String) -> String {
+    let negative =
+        text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
+    if negative { format!("it cannot be negative; {why}") } else { why }
+}
+
+/// So many a second, also as 8/s, 480/min or 5k/h.
+fn per_second(text: &str) -> Result<f64, String> {
+    let units = [("/s", 1.0), ("/sec", 1.0), ("/min", 60.0), ("/h", 3600.0), ("/hour", 3600.0)];
+    let said = units.iter().find_map(|(unit, seconds)| Some((text.trim().strip_suffix(unit)?, *seconds)));
+    match said {
+        Some((n, seconds)) => Ok(anything(n)? / seconds),
+        None => anything(text),
+    }
 }
 
 fn number(x: f64) -> Result<Value, String> {
