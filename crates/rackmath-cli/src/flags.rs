@@ -33,7 +33,9 @@ fn arg(field: &Field, fields: &[Field]) -> Arg {
     if switch {
         return arg.action(ArgAction::SetTrue);
     }
-    let arg = arg.allow_hyphen_values(field.hyphen);
+    // A negative number is read as one, and refused by its field, not as a flag that is not known.
+    let number = matches!(field.unit, Unit::Whole | Unit::Number | Unit::Quantity(_) | Unit::Limit | Unit::Gap);
+    let arg = arg.allow_hyphen_values(field.hyphen).allow_negative_numbers(number);
     let arg = if field.list { arg.action(ArgAction::Append) } else { arg };
     let arg = if field.list && field.position.is_some() { arg.num_args(1..) } else { arg };
     if field.file.is_some() { arg } else { arg.value_parser(Reader(field.clone())) }
@@ -42,12 +44,21 @@ fn arg(field: &Field, fields: &[Field]) -> Arg {
 /// What it means, and what it is unless given.
 fn help(field: &Field) -> String {
     let doc = field.doc.trim_end_matches('.');
+    // A switch that turns something off says so.
+    let off = doc.strip_prefix("Whether to ").filter(|_| field.unit == Unit::Switch && field.flag.starts_with("no-"));
+    let doc = &*off.map_or_else(|| doc.to_owned(), |rest| format!("Do not {rest}"));
+    // Of a number that was computed, as many digits as anybody reads.
+    let shown = field.show(&field.default);
+    let shown = match shown.parse::<f64>() {
+        Ok(x) if shown.len() > 10 && x.fract() != 0.0 => format!("{x:.3}"),
+        _ => shown,
+    };
     let plain = matches!(field.default, Value::Bool(_) | Value::Object(_));
     let empty = field.default.is_null() || field.default.as_array().is_some_and(Vec::is_empty);
     match &field.none {
         Some(none) if empty => format!("{doc} [default: {none}]"),
         _ if plain || empty || field.default == "" => doc.to_owned(),
-        _ => format!("{doc} [default: {}]", field.show(&field.default)),
+        _ => format!("{doc} [default: {shown}]"),
     }
 }
 

@@ -24,8 +24,9 @@ fn page(name: Option<&str>) -> Result<String, Error> {
         None => None,
         Some(name) => Some(menu::find(name).ok_or_else(|| {
             let near = rackmath_spec::nearest(name, menu::all().map(|e| e.name));
-            Error::said(format!("no command \"{name}\""))
-                .hint(near.first().map_or_else(String::new, |n| format!("did you mean {n}?")))
+            Error::said(format!("no command \"{name}\"")).hint(
+                near.first().map_or_else(|| "rackmath --help lists them".into(), |n| format!("did you mean {n}?")),
+            )
         })?),
     };
     let fields = entry.and_then(menu::Entry::question).map_or_else(Vec::new, Question::fields);

@@ -69,7 +69,7 @@ const TOOLS: &[Entry] = &[
         examples: &[
             "rackmath sweep estimate llama-3.1-70b --on 8xh200 --over concurrency=1..512 --over tp=1,2,4,8 -o rows.csv",
             "rackmath sweep step deepseek-v3 --over batch=1..8192*2 --columns time_s,binding",
-            "rackmath sweep plan llama-3.1-8b --on 4xh100 -o rows.csv      every configuration of a plan",
+            "rackmath sweep plan llama-3.1-8b --on 4xh100 -o rows.csv  # every configuration of a plan",
         ],
         does: Does::Sweep(None),
     },
@@ -77,9 +77,10 @@ const TOOLS: &[Entry] = &[
         name: "merge",
         about: "Join the shards of a plan or of a sweep into the answer of the whole",
         examples: &[
-            "for i in 1 2 3 4; do rackmath plan deepseek-v3 --on 64xh200 --shard $i/4 -o part-$i.json; done",
-            "rackmath merge part-*.json",
-            "rackmath merge part-1.json part-2.json part-3.json part-4.json --json",
+            "for i in 1 2; do rackmath plan llama-3.1-8b --on 4xh100 --shard $i/2 -o part-$i.json; done",
+            "rackmath merge part-1.json part-2.json",
+            "rackmath sweep step llama-3.1-8b --over batch=1..8 --shard 1/2 -o parts/",
+            "rackmath sweep step llama-3.1-8b --over batch=1..8 --shard 2/2 -o parts/",
             "rackmath merge parts/ -o rows.csv",
         ],
         does: Does::Tool(crate::plan::merge),
@@ -95,7 +96,7 @@ const TOOLS: &[Entry] = &[
         about: "Any question as JSON: a request in, the answer out, byte for byte as the server gives it",
         examples: &[
             "echo '{\"batch\": 64}' | rackmath ask step",
-            "rackmath ask plan request.json",
+            "rackmath ask step examples/request.json",
             "A request may bring files by name: {\"files\": {\"config.json\": {...}}, \"setting\": {\"model\": \"config.json\"}}",
         ],
         does: Does::Tool(tools::ask),
@@ -111,7 +112,7 @@ const TOOLS: &[Entry] = &[
         about: "The questions as tools for assistants: Model Context Protocol on standard input and output",
         examples: &[
             "rackmath mcp",
-            "rackmath mcp --catalog my-catalog",
+            "rackmath mcp --catalog examples/catalog",
             "In a client's settings: {\"mcpServers\": {\"rackmath\": {\"command\": \"rackmath\", \"args\": [\"mcp\"]}}}",
         ],
         does: Does::Tool(crate::mcp::run),
@@ -126,8 +127,8 @@ const TOOLS: &[Entry] = &[
         name: "fit",
         about: "Constants of your own server from your own measurements, as a small file for --with",
         examples: &[
-            "rackmath fit my-rows.toml",
-            "rackmath fit my-rows.toml --save my-constants.toml",
+            "rackmath fit examples/rows.toml",
+            "rackmath fit examples/rows.toml --save my-constants.toml",
             "rackmath estimate llama-3.1-8b --on 1xh200 --with my-constants.toml",
         ],
         does: Does::Tool(crate::fit::run),

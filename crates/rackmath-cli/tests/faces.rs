@@ -69,7 +69,7 @@ fn both(question: Question) -> (String, Value) {
     let changed = format!("{saved} --set tpot=20ms");
     let (flags, body) = match question {
         Question::Step => (
-            "llama-3.1-70b --on 8xh200 -b 64 --price $2.10/h",
+            "llama-3.1-70b --on 8xh200 -b 64 --price 2.10",
             json!({ "setting": { "model": "llama-3.1-70b", "on": "8xh200", "price_usd_per_chip_hour": 2.1 }, "batch": 64 }),
         ),
         Question::Curve => ("--over context --points 20", json!({ "over": "context", "points": 20 })),
@@ -87,7 +87,7 @@ fn both(question: Question) -> (String, Value) {
             json!({ "sheets": ["opus-4.8"], "workload": { "turns": 20, "gap_s": 120 } }),
         ),
         Question::Cost => {
-            ("--owner --capex $48.6k -u 60%", json!({ "owner": { "capex_usd": 48600 }, "utilisation": 0.6 }))
+            ("--owner --capex 48.6k -u 60%", json!({ "owner": { "capex_usd": 48600 }, "utilisation": 0.6 }))
         }
         Question::Fleet => ("--rate 1000", json!({ "rate_per_s": 1000 })),
         Question::Cache => ("--gaps 30s:0.2,10min:0.15", json!({ "reuse": { "gaps": [[30, 0.2], [600, 0.15]] } })),

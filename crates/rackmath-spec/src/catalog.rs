@@ -5,8 +5,9 @@ use crate::command::FlagList;
 use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::draw::PowerDraw;
 use crate::engine::Version;
+use crate::error::nearest;
 use crate::mig::{self, Parts};
-use crate::model::Formats;
+use crate::model::{Body, Formats};
 use crate::naming::{NameRules, shorter, unsold};
 use crate::shelf::{Files, Shelf, Thing, shelf};
 use crate::system::{SCALE_OUT, topology};
@@ -20,6 +21,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::any::Any;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
@@ -259,18 +261,36 @@ impl Catalog {
 
     /// A model by a name of its own, or as [`name`] reads it; what was read is then said in its name and first note.
     pub fn model(&self, name: &str) -> Result<Arc<Model>, SpecError> {
-        let shelf = self.shelf::<Model>();
-        if shelf.holds(name) {
-            return shelf.get(name, self);
-        }
+        let (base, reading) = self.base(name)?;
         let rules = self.name_rules();
-        let reading = name::read(name, shelf.named(), &rules)?;
-        Ok(Arc::new(reading.of(name, &*shelf.get(&reading.id, self)?, &rules)))
+        let tokens = rules.context_of(name, &base);
+        let mut model = match (reading, tokens) {
+            (Some(reading), _) => reading.of(name, &base, &rules),
+            (None, Some(_)) => Model::clone(&base),
+            (None, None) => return Ok(base),
+        };
+        if let (Body::Layers(shape), Some(tokens)) = (&mut model.body, tokens) {
+            shape.context_max = Some(tokens);
+            let tokens = rackmath_units::grouped(tokens as f64);
+            model.notes.push(format!("\"{}\" takes up to {tokens} tokens, other than {}", name.trim(), base.name));
+        }
+        Ok(Arc::new(model))
     }
 
     /// The longest sequence of a checkpoint, where its name tells it from a sister of the same shapes.
     pub fn context_of(&self, name: &str) -> Option<u64> {
-        self.name_rules().context(name)
+        let (base, _) = self.base(name).ok()?;
+        self.name_rules().context_of(name, &base)
+    }
+
+    /// The model whose shapes a name stands for, with how the name was read where it is not the model's own.
+    fn base(&self, name: &str) -> Result<(Arc<Model>, Option<name::Reading>), SpecError> {
+        let shelf = self.shelf::<Model>();
+        if shelf.holds(name) {
+            return Ok((shelf.get(name, self)?, None));
+        }
+        let reading = name::read(name, shelf.named(), &self.name_rules())?;
+        Ok((shelf.get(&reading.id, self)?, Some(reading)))
     }
 
     /// What names say by custom; nothing where the catalogue has no such file.
@@ -326,7 +346,22 @@ impl Catalog {
             }
         }
         let names = systems.all_names().into_iter().chain(chips.all_names());
-        Err(SpecError::unknown_near("system or chip", name, chip, names))
+        let missing = SpecError::unknown_near("system or chip", name, chip, names.clone());
+        // What is near keeps the count that was given, with its sign where that is missing: 8h100.
+        let digits = chip.bytes().take_while(u8::is_ascii_digit).count();
+        let (n, bare) = match chip[..digits].parse::<u64>() {
+            Ok(own) if n == 1 && chips.holds(&chip[digits..]) => (own, &chip[digits..]),
+            _ => (n, chip),
+        };
+        let near = nearest(bare, names);
+        Err(match near.as_slice() {
+            [] => missing.hint("rackmath chips and rackmath systems list them"),
+            _ if n == 1 => missing,
+            near => {
+                let counted: Vec<String> = near.iter().map(|one| format!("\"{n}x{one}\"")).collect();
+                missing.hint(format!("did you mean {}?", counted.join(" or ")))
+            }
+        })
     }
 
     /// A system's chips in brief: most of its file and of its chip's is passed over.
@@ -389,6 +424,11 @@ impl Catalog {
             Some((word, version)) => (word, Some(version.parse::<Version>()?)),
             None => (name, None),
         };
+        if !self.holds(Kind::Engines, word) && nearest(word, self.ids(Kind::Engines)).is_empty() {
+            let families: Result<BTreeSet<String>, SpecError> =
+                self.ids(Kind::Engines).map(|id| Ok(self.get::<Engine>(id)?.family.clone())).collect();
+            return Err(SpecError::unknown("engine", word, families?.iter().map(String::as_str)));
+        }
         let engine = self.get::<Engine>(word)?;
         let Some(version) = version else { return Ok((engine, None)) };
         let known = |mut engine: Arc<Engine>| {

@@ -65,7 +65,7 @@ impl SpecError {
     pub fn unknown_near<'a>(kind: &str, given: &str, part: &str, valid: impl Iterator<Item = &'a str>) -> Self {
         let valid: Vec<&str> = valid.collect();
         let hint = did_you_mean(&nearest(part, valid.iter().copied()));
-        let few = (1..=16).contains(&valid.len()).then(|| format!("expected {}", valid.join(", ")));
+        let few = (1..=40).contains(&valid.len()).then(|| format!("expected {}", valid.join(", ")));
         Self { hint: hint.or(few), ..Self::said(format!("no {kind} \"{}\"", shorten(given))) }
     }
 

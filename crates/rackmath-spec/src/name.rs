@@ -19,10 +19,13 @@ const RELEASES: &str = "base chat dynamic final gguf hf instruct it kv latest me
 const METHODS: &str = "autoround awq bnb gptq marlin";
 
 /// Words of another model, however much of the name is one that is known.
-const OTHERS: &str = "air asr audio bpw dflash draft drafter dspark eagle eagle3 embed embedding exl2 exl3 flash image large linear lite lora \
+const OTHERS: &str = "air asr audio dflash draft drafter dspark eagle eagle3 embed embedding flash image large linear lite lora \
     max medium medusa micro mini minitron moe multilingual multimodal nano next ocr omni plus prm pro pruned reap \
     rerank reranker reward rm rumination small speculator super tiny tts turbo ultra vision vl vlm xs bakllava bitnet cogvlm colpali \
     colqwen diffusion llava mamba nvila onevision speech ultravox videollama vila vita voice xcomposer";
+
+/// Formats of weights whose bytes are not counted here, by the words that stand for them in names.
+const FORMATS: &str = "aqlm bpw eetq exl2 exl3 higgs hqq quip spqr squeezellm vptq";
 
 /// What a name says.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,6 +140,13 @@ pub(crate) fn read<'a>(
     if left.others.is_empty() {
         return Ok(Reading { id: id.to_owned(), weights: asked.format, unread: left.strange });
     }
+    if left.others.iter().all(|word| unknown_format(word)) {
+        let said = format!("\"{}\"", left.others.join(" "));
+        let hint = format!(
+            "{said} is a format of weights that is not known here: ask for {id}, with the nearest width by -q, such as -q int4"
+        );
+        return Err(missing().hint(hint));
+    }
     let words = left.others.iter().map(|word| glossed(word)).collect::<Vec<_>>().join(" and ");
     let hint = format!("the nearest is {id}, which is without {words}; or give the model's config.json");
     Err(missing().hint(hint))
@@ -161,7 +171,7 @@ fn glossed(word: &str) -> String {
         "draft" | "drafter" | "eagle" | "eagle3" | "medusa" | "dflash" | "dspark" | "speculator" => {
             " (drafts for another model)"
         }
-        "exl2" | "exl3" | "bpw" => " (a format that is not known here)",
+        word if unknown_format(word) => " (a format that is not known here)",
         "reap" | "pruned" => " (has fewer experts)",
         _ => "",
     };
@@ -214,7 +224,9 @@ fn cut(name: &str, rules: &NameRules) -> Cut {
         }
         // Behind a format stand the versions of whoever made it, and which matrices it is of.
         let forks = said.is_some() && (version(&pieces[at]) || pieces[at] == "moe");
-        if listed(METHODS, &pieces[at]) {
+        if unknown_format(&pieces[at]) {
+            words.push(pieces[at].to_string());
+        } else if listed(METHODS, &pieces[at]) {
             usual = Some(Format::Said(Dtype::Int4));
         } else if !forks {
             words.extend(parts(&pieces[at]));
@@ -310,8 +322,11 @@ impl Left {
             } else if !says_nothing(word) {
                 let tuned = left.strange.last().is_some_and(|word| before == Some(word));
                 let within = left.matched > 0 && !sized && own.peek().is_some();
-                let other =
-                    within || listed(OTHERS, word) || size(word) || (left.matched > 0 && version(word) && !tuned);
+                let other = within
+                    || listed(OTHERS, word)
+                    || unknown_format(word)
+                    || size(word)
+                    || (left.matched > 0 && version(word) && !tuned);
                 if other { &mut left.others } else { &mut left.strange }.push(word.clone());
             }
             before = Some(word);
@@ -323,6 +338,12 @@ impl Left {
     fn rank(&self) -> (usize, usize, usize, usize) {
         (self.others.len(), usize::MAX - self.matched, self.strange.len(), self.released)
     }
+}
+
+/// A word of a format that is not known here, or of a width that no known format has: `hqq`, `5.0bpw`.
+fn unknown_format(word: &str) -> bool {
+    let mut widths = ["bpw", "bits", "bit"].iter().filter_map(|unit| word.strip_suffix(unit));
+    listed(FORMATS, word) || widths.any(|bits| bits.parse::<f64>().is_ok())
 }
 
 /// A word of any release, or a date or number such as 2507, 20250610 or 11446.
@@ -376,6 +397,22 @@ means = "fp8-block"
 source = "made up for a test"
 "#;
         crate::naming::read("names", text).unwrap()
+    }
+
+    #[test]
+    fn a_format_that_is_not_known_is_refused_and_not_taken_for_a_fine_tune() {
+        for name in [
+            "turboderp/Qwen3-32B-exl3",
+            "bartowski/Qwen3-32B-5.0bpw-h6-exl2",
+            "ISTA-DASLab/Llama-3.1-8B-Instruct-AQLM-PV-2Bit-1x16-hf",
+            "mobiuslabsgmbh/Llama-3.1-8b-instruct_4bitgs64_hqq_calib",
+            "someone/Qwen3-32B-GPTQ-3.5bit",
+        ] {
+            let refused = read(name, MODELS.iter().copied(), &rules()).unwrap_err().to_string();
+            assert!(refused.contains("not known here") && refused.contains("-q"), "{name}: {refused}");
+        }
+        let known = read("mlx-community/Qwen3-32B-4bit", MODELS.iter().copied(), &rules()).unwrap();
+        assert!(matches!(known.weights, Some(Format::Said(_))), "{known:?}");
     }
 
     fn told(name: &str) -> Result<Reading, SpecError> {

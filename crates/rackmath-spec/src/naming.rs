@@ -4,7 +4,7 @@
 //! a chip, and `v5p-8` is four chips), or a plain name with a count.
 
 use crate::file::noun::{cited, text};
-use crate::model::Formats;
+use crate::model::{Formats, Model};
 use crate::{Dtype, SpecError};
 use serde::Deserialize;
 
@@ -117,11 +117,17 @@ impl NameRules {
     }
 
     /// The longest sequence of a checkpoint, where its name tells that from its sisters.
-    pub(crate) fn context(&self, name: &str) -> Option<u64> {
+    fn context(&self, name: &str) -> Option<u64> {
         let lower = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
         let has = |word: &String| lower.contains(word.as_str());
         let told = |rule: &&ContextRule| rule.names.iter().any(has) && has(&rule.with) && !rule.without.iter().any(has);
         self.context.iter().find(told).map(|rule| rule.tokens)
+    }
+
+    /// The same, where it is another than that of the model whose shapes it has.
+    pub(crate) fn context_of(&self, name: &str, model: &Model) -> Option<u64> {
+        let own = model.shape().and_then(|shape| shape.context_max)?;
+        self.context(name).filter(|tokens| *tokens != own)
     }
 
     /// The formats of a checkpoint in one format: attention stays as it was where makers leave it.

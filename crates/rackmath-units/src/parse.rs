@@ -27,6 +27,10 @@ fn written(given: &str, expected: &str, example: &str) -> String {
     if expected == "a time" && number.parse::<f64>().is_ok_and(|v| v.is_finite() && v >= 0.0) {
         return format!("it has no unit: write {number}ms or {number}s");
     }
+    let minutes = number.strip_suffix('m').filter(|n| n.parse::<f64>().is_ok_and(f64::is_finite));
+    if let Some(n) = minutes.filter(|_| expected == "a time") {
+        return format!("write {n}min for minutes or {n}ms for milliseconds");
+    }
     format!("write it like {example}")
 }
 
@@ -82,6 +86,12 @@ mod tests {
         assert_eq!("400 Gb/s".parse(), Ok(ByteRate::gb_per_s(50.0)));
         assert_eq!("$2.10/h".parse(), Ok(DollarRate::per_hour(2.10)));
         assert_eq!("$3.5M".parse(), Ok(Dollars::usd(3.5e6)));
+        for text in ["48.6k", "$48.6k", "48.6k$"] {
+            assert_eq!(text.parse(), Ok(Dollars::usd(48_600.0)), "{text}");
+        }
+        for text in ["2.10/h", "2.10$/h", "2.10 $/h"] {
+            assert_eq!(text.parse(), Ok(DollarRate::per_hour(2.10)), "{text}");
+        }
         assert_eq!("$0.55/Mtok".parse(), Ok(DollarsPerToken::per_mtok(0.55)));
         assert_eq!("50ms".parse(), Ok(Seconds::ms(50.0)));
         assert_eq!("128k".parse(), Ok(Tokens::new(128_000.0)));

@@ -261,15 +261,15 @@ quantity! {
 }
 
 quantity! {
-    Dollars, base usd, show Style::Dollars(""), expects "an amount of money", such_as "$3.5M",
-    parse ["$" = 1.0, "$k" = 1e3, "$M" = 1e6, "$B" = 1e9, "" = 1.0]
+    Dollars, base usd, show Style::Dollars(""), expects "an amount of money", such_as "3.5M",
+    parse ["$" = 1.0, "$k" = 1e3, "$M" = 1e6, "$B" = 1e9, "" = 1.0, "k" = 1e3, "M" = 1e6, "B" = 1e9, "k$" = 1e3, "M$" = 1e6, "B$" = 1e9]
 }
 
 quantity! {
     /// Money per second, written per hour because that is how machines are rented.
-    DollarRate, base usd_per_s, show Style::DollarsPerHour, expects "a price per hour", such_as "$2.10/h",
+    DollarRate, base usd_per_s, show Style::DollarsPerHour, expects "a price per hour", such_as "2.10/h",
     units { per_hour = (1.0 / 3600.0) },
-    parse ["$/h" = (1.0 / 3600.0), "$/hr" = (1.0 / 3600.0), "$/hour" = (1.0 / 3600.0), "$/s" = 1.0]
+    parse ["$/h" = (1.0 / 3600.0), "$/hr" = (1.0 / 3600.0), "$/hour" = (1.0 / 3600.0), "$/s" = 1.0, "/h" = (1.0 / 3600.0), "/hr" = (1.0 / 3600.0), "/hour" = (1.0 / 3600.0)]
 }
 
 impl DollarRate {
@@ -279,9 +279,9 @@ impl DollarRate {
 }
 
 quantity! {
-    DollarsPerToken, base usd_per_token, show Style::DollarsPerMtok, expects "a price per million tokens", such_as "$0.55/Mtok",
+    DollarsPerToken, base usd_per_token, show Style::DollarsPerMtok, expects "a price per million tokens", such_as "0.55/Mtok",
     units { per_mtok = 1e-6 },
-    parse ["$/Mtok" = 1e-6, "$/M" = 1e-6, "$/MTok" = 1e-6, "$/tok" = 1.0]
+    parse ["$/Mtok" = 1e-6, "$/M" = 1e-6, "$/MTok" = 1e-6, "$/tok" = 1.0, "/Mtok" = 1e-6, "/MTok" = 1e-6, "/M" = 1e-6]
 }
 
 impl DollarsPerToken {
@@ -292,9 +292,9 @@ impl DollarsPerToken {
 
 quantity! {
     /// Money for keeping a token for a while, written per million tokens and hour.
-    HoldPrice, base usd_per_token_s, show Style::DollarsPerMtokHour, expects "a price per million tokens and hour", such_as "$4.50/Mtok-h",
+    HoldPrice, base usd_per_token_s, show Style::DollarsPerMtokHour, expects "a price per million tokens and hour", such_as "4.50/Mtok-h",
     units { per_mtok_hour = (1e-6 / 3600.0) },
-    parse ["$/Mtok-h" = (1e-6 / 3600.0), "$/Mtok-hour" = (1e-6 / 3600.0), "$/Mtok/h" = (1e-6 / 3600.0), "$/Mtok/hour" = (1e-6 / 3600.0), "$/MTok-h" = (1e-6 / 3600.0), "$/MTok/h" = (1e-6 / 3600.0), "$/M-h" = (1e-6 / 3600.0), "$/M/h" = (1e-6 / 3600.0)]
+    parse ["$/Mtok-h" = (1e-6 / 3600.0), "$/Mtok-hour" = (1e-6 / 3600.0), "$/Mtok/h" = (1e-6 / 3600.0), "$/Mtok/hour" = (1e-6 / 3600.0), "$/MTok-h" = (1e-6 / 3600.0), "$/MTok/h" = (1e-6 / 3600.0), "$/M-h" = (1e-6 / 3600.0), "$/M/h" = (1e-6 / 3600.0), "/Mtok-h" = (1e-6 / 3600.0)]
 }
 
 impl HoldPrice {

@@ -150,7 +150,7 @@ questions! {
     /// Whether a server starts as its command line says, what it would print, what it would refuse, and which flag to change
     /// rackmath check "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32k" --on h100 --engine vllm@0.19.0
     /// rackmath check "python -m sglang.launch_server --model-path Qwen/Qwen3-32B --tp 2" --on h100 --json
-    /// rackmath check deployment.yaml --on h200
+    /// rackmath check examples/deployment.yaml --on h200
     Check "check" check;
     /// What a server delivers: speed, waiting, throughput, cost, what binds, and what would help
     /// rackmath estimate llama-3.1-70b --on 8xh200 --tp 8 --concurrency 64 --isl 1k --osl 1k --engine vllm
@@ -168,25 +168,25 @@ questions! {
     Capacity "capacity" capacity, long;
     /// Serving request by request, as the engine schedules: percentiles, bursts, full caches, routers
     /// rackmath simulate llama-3.1-8b --on 1xh200 --isl 512 --osl 512 --rate 3 --requests 200000 --seed 42
-    /// rackmath simulate llama-3.1-8b --on 1xh200 --trace requests.csv --replicas 8 --router kv --per-request each.csv
+    /// rackmath simulate llama-3.1-8b --on 1xh200 --trace examples/trace.csv --replicas 8 --router kv --per-request each.csv
     /// rackmath simulate llama-3.1-8b --on 1xh200 --users 64 --think 2s --turns 5 --ttft 500ms --tpot 20ms
     Simulate "simulate" simulate, long;
     /// Published measurements against our predictions, row by row and source by source
     /// rackmath validate
     /// rackmath validate llamacpp --rows
-    /// rackmath validate simulate                     whole runs of servers, replayed request by request
-    /// rackmath validate --folder measurements --leave-out chip --svg charts
+    /// rackmath validate simulate  # whole runs of servers, replayed request by request
+    /// rackmath validate splitwise --folder examples/measurements --leave-out chip --svg charts
     Validate "validate" validate, long;
     /// What a provider charges: lists by date, tiers, caches, modes and hours, and the bill of a workload
-    /// rackmath price opus-4.8 --turns 20 --gap 2min             a conversation, by cache offer
-    /// rackmath price opus-4.8 gpt-5.6 gemini-3.1-pro -i 100k --uses 10  a prefix that comes back
-    /// rackmath price deepseek-flash -i 1M --at 2026-10-27T02:30  at peak hours
-    /// rackmath price opus-4.8 --trace requests.jsonl            a trace in Mooncake's format
-    /// rackmath price ./mine.toml --against opus-4.8
+    /// rackmath price opus-4.8 --turns 20 --gap 2min  # a conversation, by cache offer
+    /// rackmath price opus-4.8 gpt-5.6 gemini-3.1-pro -i 100k --uses 10  # a prefix that comes back
+    /// rackmath price deepseek-flash -i 1M --at 2026-10-27T02:30  # at peak hours
+    /// rackmath price opus-4.8 --trace examples/trace.jsonl  # a trace in Mooncake's format
+    /// rackmath price examples/sheet.toml --against opus-4.8
     Price "price" price;
     /// What a token costs to serve: dollars, joules, margins, and which assumption matters most
     /// rackmath cost deepseek-v3 --on hgx-h800 --prefill-tok-s 9212.5 --decode-tok-s 1850 -u 1 --hit 0 --sheet deepseek-r1-api
-    /// rackmath cost --owner --capex $48.6k --years 4 --capital 10%
+    /// rackmath cost --owner --capex 48.6k --years 4 --capital 10%
     Cost "cost" cost;
     /// Own or rented machines against a provider: from which use, from how many requests a day on they are cheaper
     /// rackmath own llama-3.1-70b --on 8xh100 --provider-price 0.6/2.4/0.06 --hit 50% --isl 4k --osl 500
@@ -199,7 +199,7 @@ questions! {
     Fleet "fleet" fleet;
     /// Where to keep a prefix and for how long: hold or recompute, by memory tier
     /// rackmath cache deepseek-v3 --on hgx-h800 --kv bf16
-    /// rackmath cache --trace conversation_trace.jsonl --figure hits --svg hits.svg
+    /// rackmath cache --trace examples/trace.jsonl --figure hits --svg hits.svg
     /// rackmath cache --gaps 30s:0.2,10min:0.15,1d:0.05
     Cache "cache" cache;
     /// What a fast mode's price says about the batch, and what else could explain it
@@ -207,17 +207,17 @@ questions! {
     /// rackmath fastmode --price 6 --speed 2.5
     Fastmode "fastmode" fastmode;
     /// Scaling laws: loss of a size and its data, and the best of both for a compute or a loss
-    /// rackmath scaling --flop 1e25                          the best model under every law
-    /// rackmath scaling -n 8B -d 15T --law besiroglu-2024    how far from compute-optimal
+    /// rackmath scaling --flop 1e25  # the best model under every law
+    /// rackmath scaling -n 8B -d 15T --law besiroglu-2024  # how far from compute-optimal
     /// rackmath scaling --loss 2.0 --on h100 --figure iso-loss --svg loss.svg
     Scaling "scaling" scaling, long;
     /// Pre-training, RL and serving in one budget: the rule of thumb and the exact optimum
-    /// rackmath lifecycle --served 200T                      the lecture's budget under every law
+    /// rackmath lifecycle --served 200T  # the lecture's budget under every law
     /// rackmath lifecycle -n 30B --rate 1M --model-share 100% --lifetime 180d --survives 50% --on h100
     /// rackmath lifecycle --rl 100M,16,8k,0.5 --chip-mtbf 50677h --sparsity 16 --svg cost.svg
     Lifecycle "lifecycle" lifecycle, long;
     /// Progress of a training run under failures: checkpoint interval, effective MFU, days, dollars
-    /// rackmath goodput --chips 100000 --stall 30s --restart 10min --price '$2/h' --figure chips
+    /// rackmath goodput --chips 100000 --stall 30s --restart 10min --price 2/h --figure chips
     /// rackmath goodput --chips 16384
     Goodput "goodput" goodput, long;
     /// What a published run must have been: any of its numbers from the others
@@ -271,6 +271,7 @@ questions! {
     Hardware "hardware" hardware, long;
     /// How sure a plan is and what comes next: uncertain inputs, bad ends of the intervals, the next bottleneck
     /// rackmath outlook qwen3-32b --on 32xh200 --isl 4k --osl 500 --tpot 30ms --rate 20
+    /// rackmath plan qwen3-32b --on 32xh200 --tpot 30ms --rate 20 --save plan.json
     /// rackmath outlook --from plan.json --vary 50%
     Outlook "outlook" outlook, long;
     /// What a trace of requests says: lengths, rate, burstiness, shared prefixes

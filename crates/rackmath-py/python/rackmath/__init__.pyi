@@ -196,7 +196,7 @@ def step(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     batch: Sequences in the batch.
     context: Tokens of context of each sequence: 4096, 128k, 128Ki.
@@ -318,7 +318,7 @@ def curve(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     over: What to sweep.
     from_: Where to start.
@@ -393,7 +393,7 @@ def explain(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     what: Which number.
     batch: Sequences in the batch.
@@ -902,7 +902,7 @@ def layout(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     dcp: Decode context parallel: chips of a tensor-parallel group that share the tokens of a cache.
     tp: Tensor parallel.
@@ -1742,7 +1742,7 @@ def estimate(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     dcp: Decode context parallel: chips of a tensor-parallel group that share the tokens of a cache.
     tp: Tensor parallel.
@@ -2019,7 +2019,7 @@ def estimate_sweep(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     dcp: Decode context parallel: chips of a tensor-parallel group that share the tokens of a cache.
     tp: Tensor parallel.
@@ -2301,7 +2301,7 @@ def capacity(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     dcp: Decode context parallel: chips of a tensor-parallel group that share the tokens of a cache.
     tp: Tensor parallel.
@@ -2820,7 +2820,7 @@ def simulate(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     dcp: Decode context parallel: chips of a tensor-parallel group that share the tokens of a cache.
     tp: Tensor parallel.
@@ -3527,7 +3527,7 @@ def cost(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     prefill_tok_s: Prompt tokens per second of one chip, as known.
     decode_tok_s: Output tokens per second of one chip, as known.
@@ -3828,7 +3828,7 @@ def own(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     prefill_tok_s: Prompt tokens per second of one chip, as known.
     decode_tok_s: Output tokens per second of one chip, as known.
@@ -4081,7 +4081,7 @@ def fleet(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     prefill_tok_s: Prompt tokens per second of one chip, as known.
     decode_tok_s: Output tokens per second of one chip, as known.
@@ -4349,7 +4349,7 @@ def cache(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     prefill_tok_s: Prompt tokens per second of one chip, as known.
     decode_tok_s: Output tokens per second of one chip, as known.
@@ -6705,7 +6705,7 @@ def plan(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     engine: Engines to choose from.
     kv_cache_dtype: Cache formats to choose from: auto is the model's, or the engine's with narrow weights.
@@ -7053,7 +7053,7 @@ def whatif(
     """A plan with something changed: before, the same deployment kept, and the new best
 
     plan: The question before.
-    set: Changes such as tpot=20ms, on=64xb200, isl=8k, price=$3/h; none takes a limit away.
+    set: Changes such as tpot=20ms, on=64xb200, isl=8k, price=3/h; none takes a limit away.
     """
 
 ComparePartGrade = TypedDict(
@@ -7537,7 +7537,7 @@ def compare(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     engines: Engines.
     engine: Engines to choose from.
@@ -7803,7 +7803,7 @@ def frontier(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     engines: Engines.
     engine: Engines to choose from.
@@ -8294,7 +8294,7 @@ def hardware(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     engine: Engines to choose from.
     kv_cache_dtype: Cache formats to choose from: auto is the model's, or the engine's with narrow weights.
@@ -8739,7 +8739,7 @@ def outlook(
     compute_dtype: Arithmetic to compute in: bf16, fp8, fp4, int8 and others.
     counting: What is counted; lecture: no attention arithmetic, every weight read in every step.
     overlap: max, sum, kv+max (scaling book), or a share from 0 (none) to 1 (perfect).
-    price: Price of a chip and hour, such as $2.10/h.
+    price: Price of a chip and hour, such as 2.10/h.
     basis: Whose price.
     engine: Engines to choose from.
     kv_cache_dtype: Cache formats to choose from: auto is the model's, or the engine's with narrow weights.

@@ -10,17 +10,7 @@ pub(super) fn capacity(out: &mut Page, a: &Answer) {
     out.judged(a.capacity.is_some(), words(&a.verdict));
     out.figures();
     if let Some(c) = &a.capacity {
-        let held = format!("{} tokens, {} requests of these lengths", count(c.cache_tokens), count(c.sequences));
-        out.field("cache holds", held);
-        let prompts = format!("{}, {} prompts a second", tok_s(c.prefill_tok_s), three(c.prompts_per_s));
-        out.field("prompts alone", prompts);
-        let at = format!("{} with {} requests running", tok_s(c.decode_tok_s), count(c.running));
-        out.field("answers", format!("{at}, within the targets"));
-        out.maybe("requests at random", c.requests_per_s.map(|r| format!("{} a second, within the targets", three(r))));
-        out.field("kept for a start", format!("{} of it stays free: {}", percent(1.0 - c.kept), starts(c.startup_s)));
-        out.maybe("price of a replica", c.usd_per_hour.map(|p| format!("{}/h", usd(p))));
-        out.gap();
-        out.note("start another replica when each has more than");
+        out.above("  start another replica when each has more than");
         out.each(&a.thresholds).columns(&[
             ("pool", &|t| pool(t).into()),
             ("running", &|t| or_dash(t.running, count)),
@@ -30,6 +20,15 @@ pub(super) fn capacity(out: &mut Page, a: &Answer) {
             ("requests/s", &|t| or_dash(t.requests_per_s, three)),
         ]);
         out.gap();
+        let held = format!("{} tokens, {} requests of these lengths", count(c.cache_tokens), count(c.sequences));
+        out.field("cache holds", held);
+        let prompts = format!("{}, {} prompts a second", tok_s(c.prefill_tok_s), three(c.prompts_per_s));
+        out.field("prompts alone", prompts);
+        let at = format!("{} with {} requests running", tok_s(c.decode_tok_s), count(c.running));
+        out.field("answers", format!("{at}, within the targets"));
+        out.maybe("requests at random", c.requests_per_s.map(|r| format!("{} a second, within the targets", three(r))));
+        out.field("kept for a start", format!("{} of it stays free: {}", percent(1.0 - c.kept), starts(c.startup_s)));
+        out.maybe("price of a replica", c.usd_per_hour.map(|p| format!("{}/h", usd(p))));
     }
     out.advice();
     let limits = [a.concurrency.as_ref(), a.rate.as_ref()];

@@ -38,6 +38,8 @@ pub(super) fn cost(out: &mut Page, a: &Answer) {
         out.caution(format!("{}.", words(why)));
     }
     out.figures();
+    // Whoever names a price asks for the margin.
+    margins(out, a);
     out.field("chip-hour", hourly(a.chip_usd_per_hour));
     out.within(Kind::Working, |out| {
         out.wrapped("  price of a chip-hour   ", "                         ", &a.basis);
@@ -58,7 +60,6 @@ pub(super) fn cost(out: &mut Page, a: &Answer) {
     let [output, thousand, input] = [a.output_j_per_token, a.output_wh_per_ktok, a.input_j_per_token].map(three);
     out.field("energy", format!("{output} J an output token ({thousand} Wh a thousand), {input} J an input token"));
     out.maybe("carbon", a.output_g_per_mtok.map(|g| format!("{} g a million output tokens", three(g))));
-    margins(out, a);
     tornado(out, a);
     out.pictures([&a.figure]);
     out.assumes(&a.assumptions);
@@ -68,7 +69,6 @@ fn margins(out: &mut Page, a: &Answer) {
     if a.margins.is_empty() {
         return;
     }
-    out.gap();
     out.each(&a.margins).columns(&[
         ("price of", &|m| words(&m.what)),
         ("price", &|m| usd(m.price_usd_per_mtok)),
@@ -78,6 +78,7 @@ fn margins(out: &mut Page, a: &Answer) {
         ("profit on cost", &|m| signed_percent(m.cost_profit_margin)),
     ]);
     out.note("gross margin is a share of the price, profit on cost (\"cost profit margin\") a share of the cost");
+    out.gap();
 }
 
 /// Bars on one scale, most important first.

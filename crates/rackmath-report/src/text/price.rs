@@ -93,12 +93,29 @@ fn footnote<'a>(out: &mut Page, mut all: impl Iterator<Item = &'a PolicyCard>) {
     }
 }
 
+/// The prices by which it was billed: those of a long context where it was one.
+fn rates(a: &Answer, c: &Card, p: &PolicyCard) -> String {
+    let at =
+        |input: f64, output: f64| format!("{} in, {} out", mtok(input * c.factors[0]), mtok(output * c.factors[1]));
+    let list = at(c.input_usd_per_mtok, c.output_usd_per_mtok);
+    let alone = a.workload.as_ref().is_some_and(|work| work.says == "one_request");
+    let n = p.long_requests;
+    match c.tiers.as_slice() {
+        _ if n == 0 => list,
+        [t] => {
+            let long = format!("{} {} tokens", at(t.input_usd_per_mtok, t.output_usd_per_mtok), from(t));
+            if alone { long } else { format!("{list}, and for {n} request{} {long}", plural(n)) }
+        }
+        _ => format!("{list}, and for {n} request{} those of a long context", plural(n)),
+    }
+}
+
 fn single(out: &mut Page, a: &Answer, c: &Card) {
     let about = out.style.dim(&format!("{}, prices of {}", c.provider, c.day));
     let [input, output] = [c.input_usd_per_mtok * c.factors[0], c.output_usd_per_mtok * c.factors[1]].map(mtok);
     let mode = only(a.mode != "standard", format!(" in {} mode", a.mode));
     out.verdict(match c.policies.first() {
-        Some(p) => format!("{} for all of it, {}; {input} in, {output} out{mode}", usd(p.total_usd), kept(p)),
+        Some(p) => format!("{} for all of it, {}; {}{mode}", usd(p.total_usd), kept(p), rates(a, c, p)),
         None => format!("{} costs {input} in, {output} out{mode}", c.name),
     });
     out.line(format!("{}  {about}", out.style.bold(&c.name)));

@@ -32,6 +32,10 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
         stepped(out, a);
     }
     out.field("layout", format!("{} on {} chips, {} micro-batches", a.layout, a.chips, a.micro_batches));
+    // Of a fine-tuning the verdict speaks of memory; how long and dear the run is stands first below it.
+    if let Some(run) = a.run.as_ref().filter(|_| a.tuned.is_some()) {
+        whole(out, a, run);
+    }
     if a.search.is_some() {
         out.wrapped("  ask for it with        ", "                         ", flags(&a.with));
     }
@@ -50,7 +54,7 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
     if let Some(p) = &a.published {
         published(out, p);
     }
-    if let Some(run) = &a.run {
+    if let Some(run) = a.run.as_ref().filter(|_| a.tuned.is_none()) {
         whole(out, a, run);
     }
     out.working();
@@ -87,10 +91,15 @@ fn stepped(out: &mut Page, a: &Answer) {
     let run = a.run.as_ref().and_then(|r| Some((r.tokens?, r.wall_days.or(r.work_days)?, r.cost_usd.or(a.cost_usd))));
     let whole = or(run, "", |(tokens, days, cost)| {
         let cost = or(cost, "", |c| format!(" and {}", Dollars::usd(c)));
-        format!("; {} tokens take {} days{cost}", Tokens::new(tokens), three(days))
+        format!("; {} tokens take {}{cost}", Params::new(tokens), lasting(days))
     });
     let fastest = only(a.search.is_some(), format!("{} is fastest: ", a.layout));
     out.verdict(format!("{fastest}{speed}{whole}"));
+}
+
+/// Days, or hours and less where it is not one.
+fn lasting(days: f64) -> String {
+    if days < 1.0 { seconds(days * 86_400.0) } else { format!("{} days", three(days)) }
 }
 
 /// What makes it fit, first what to try first.
@@ -159,16 +168,16 @@ fn whole(out: &mut Page, a: &Answer, run: &RunCard) {
     }
     let (Some(days), Some(tokens)) = (run.work_days, run.tokens) else { return };
     let cost = |usd: Option<f64>| or(usd, "", |c| format!(", {}", Dollars::usd(c)));
-    out.field("run", format!("{} tokens in {} days{}", Tokens::new(tokens), three(days), cost(a.cost_usd)));
+    out.field("run", format!("{} tokens in {}{}", Params::new(tokens), lasting(days), cost(a.cost_usd)));
     let every = Seconds::s(run.job_mtbf_hours * 3600.0);
     out.field(
         "failures",
         match (run.wall_days, run.failures) {
             (Some(wall), Some(n)) => {
                 let (wall, n, [mfu, progress]) =
-                    (three(wall), significant(n, 2), [run.effective_mfu, run.goodput].map(percent));
+                    (lasting(wall), significant(n, 2), [run.effective_mfu, run.goodput].map(percent));
                 let failing = format!("one every {every}, {n} in all, {progress} of the time is progress");
-                format!("{wall} days{}, MFU {mfu}; {failing}", cost(run.cost_usd))
+                format!("{wall}{}, MFU {mfu}; {failing}", cost(run.cost_usd))
             }
             _ => format!("one every {every}: it never ends"),
         },

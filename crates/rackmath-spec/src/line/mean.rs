@@ -67,7 +67,10 @@ pub fn launch(
         };
         // What a list does not have was never read by the engine, whatever it would mean.
         let level = program == Program::Vllm && name.split('.').next() == Some("O");
-        let typed_out = at < on_line && !level;
+        // Flags without a command may be those a layout is printed as, which the engine reads in a file.
+        let filed = format!("--{}", flag.name.trim_start_matches('-').replace('-', "_"));
+        let printed = started.program.is_none() && list.said_in_config.contains(&filed);
+        let typed_out = at < on_line && !level && !printed;
         let known = if typed_out { judged(list, &flag.name, version.as_deref()) } else { Use::Idle };
         let used = if matches!(known, Use::Idle) { used } else { known };
         readings.push(Reading { flag: typed(flag), value: shown(flag.value.as_ref()), place: flag.word.place, used });

@@ -41,7 +41,11 @@ pub fn check(model: &Model, system: &System, layout: &Layout) -> Result<(), Ille
     let d = layout.degrees();
     let no = |degree, given, expected: String| Err(Illegal { degree, given, expected });
     if layout.chips() > system.n_chips {
-        return no("chips", layout.chips(), format!("at most the {} of {}", system.n_chips, system.id));
+        let (most, n) = (system.n_chips, layout.chips());
+        // Chips that are counted in the name can be counted higher.
+        let counted = system.id == system.chip.id || system.id == format!("{most}x{}", system.chip.id);
+        let more = if counted { format!("; ask for {n}x{}", system.chip.id) } else { String::new() };
+        return no("chips", n, format!("at most the {most} of {}{more}", system.id));
     }
     if d.tp > domain(system) {
         return no("tp", d.tp, format!("at most the {} chips of a scale-up domain", domain(system)));

@@ -127,27 +127,27 @@ impl PartialEq for Quantity {
 /// Ends of names that are units, longer ones first: what stands for them in help, an example, how they are read and shown.
 #[rustfmt::skip] // a table
 static QUANTITIES: &[Quantity] = &[
-    quantity("_usd_per_chip_hour", "PRICE", "$2.10/h", read_hourly, per_hour),
-    quantity("_usd_per_mtok_hour", "PRICE", "$4.50/Mtok-h", |t| read::<HoldPrice>(t, 1e-6 / 3600.0), plain),
-    quantity("_usd_per_hour", "PRICE", "$2.10/h", read_hourly, per_hour),
-    quantity("_usd_per_mtok", "PRICE", "$0.55/Mtok", |t| read::<DollarsPerToken>(t, 1e-6),
+    quantity("_usd_per_chip_hour", "PRICE", "2.10/h", read_hourly, per_hour),
+    quantity("_usd_per_mtok_hour", "PRICE", "4.50/Mtok-h", |t| money::<HoldPrice>(t, 1e-6 / 3600.0, "4.50/Mtok-h"), plain),
+    quantity("_usd_per_hour", "PRICE", "2.10/h", read_hourly, per_hour),
+    quantity("_usd_per_mtok", "PRICE", "0.55/Mtok", |t| money::<DollarsPerToken>(t, 1e-6, "0.55/Mtok"),
         |x| said(DollarsPerToken::checked(x * 1e-6), x)),
     quantity("_usd_per_kwh", "N", "4k", anything, plain),
     quantity("_tokens_per_s", "RATE", "4k", |t| read::<TokenRate>(t, 1.0), |x| said(TokenRate::checked(x), x)),
     quantity("_flop_per_s", "RATE", "4k", |t| read::<FlopRate>(t, 1.0), plain),
     quantity("_g_per_kwh", "N", "4k", anything, plain),
     quantity("_gb_per_s", "RATE", "64 GB/s", |t| read::<ByteRate>(t, 1e9), |x| said(ByteRate::checked(x * 1e9), x)),
-    quantity("_per_s", "RATE", "4k", anything, |x| format!("{}/s", significant(x, 3))),
+    quantity("_per_s", "RATE", "4k", per_second, |x| format!("{}/s", significant(x, 3))),
     quantity("_tok_s", "RATE", "4k", |t| read::<TokenRate>(t, 1.0), |x| said(TokenRate::checked(x), x)),
     quantity("_hours", "TIME", "30s", |t| read::<Seconds>(t, 3600.0), |x| said(Seconds::checked(x * 3600.0), x)),
     quantity("_bytes", "BYTES", "80 GB", |t| read::<Bytes>(t, 1.0), |x| said(Bytes::checked(x), x)),
     quantity("_days", "TIME", "30s", |t| read::<Seconds>(t, 86_400.0), |x| said(Seconds::checked(x * 86_400.0), x)),
-    quantity("_usd", "PRICE", "$48.6k", |t| read::<Dollars>(t, 1.0), |x| said(Dollars::checked(x), x)),
+    quantity("_usd", "PRICE", "48.6k", |t| money::<Dollars>(t, 1.0, "48.6k"), |x| said(Dollars::checked(x), x)),
     quantity("_ms", "TIME", "30s", read_ms, show_ms),
     quantity("_s", "TIME", "30s", |t| read::<Seconds>(t, 1.0), |x| said(Seconds::checked(x), x)),
     quantity("_w", "POWER", "700 W", |t| read::<Watts>(t, 1.0), |x| said(Watts::checked(x), x)),
-    quantity("dollars", "DOLLARS", "2", |t| anything(t.strip_prefix('$').unwrap_or(t))
-        .or_else(|_| read::<DollarsPerToken>(t, 1e-6)), |x| said(DollarsPerToken::checked(x * 1e-6), x)),
+    quantity("dollars", "DOLLARS", "2", |t| lost(t, "2").and_then(|t| anything(t.strip_prefix('$').unwrap_or(t))
+        .or_else(|_| read::<DollarsPerToken>(t, 1e-6))), |x| said(DollarsPerToken::checked(x * 1e-6), x)),
     quantity("share", "SHARE", "50%", |t| read::<Fraction>(t, 1.0), |x| said(Fraction::checked(x), x)),
     quantity("rate", "RATE", "4k", |t| read::<TokenRate>(t, 1.0), |x| said(TokenRate::checked(x), x)),
 ];
@@ -171,18 +171,27 @@ pub(super) fn read_ms(text: &str) -> Result<f64, String> {
     read::<Seconds>(text, 1e-3)
 }
 
-/// Dollars per hour; a shell takes a dollar sign for a name, so that the plain number will do.
+/// Dollars per hour.
 fn read_hourly(text: &str) -> Result<f64, String> {
-    let plain = text.trim();
-    let plain = plain.strip_suffix("/h").unwrap_or(plain);
-    plain
-        .strip_prefix('$')
-        .unwrap_or(plain)
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .filter(|x| x.is_finite() && *x >= 0.0)
-        .map_or_else(|| read::<DollarRate>(text, 1.0 / 3600.0), Ok)
+    money::<DollarRate>(text, 1.0 / 3600.0, "2.10/h")
+}
+
+/// An amount of money with its unit or without; a shell takes a dollar sign and a digit for a name, so that none is asked for.
+fn money<T: FromStr<Err = UnitError> + Into<f64>>(text: &str, scale: f64, example: &str) -> Result<f64, String> {
+    let text = lost(text, example)?;
+    let bare = text.strip_prefix('$').unwrap_or(text).trim().parse::<f64>().ok();
+    bare.filter(|x| x.is_finite() && *x >= 0.0).map_or_else(|| read::<T>(text, scale), Ok)
+}
+
+/// Refuses an amount of money whose first digits a shell took for a name: of `$2.10/h` it leaves `.10/h`.
+fn lost<'a>(text: &'a str, example: &str) -> Result<&'a str, String> {
+    let text = text.trim();
+    if text.is_empty() || text.starts_with(['.', '/', ',']) {
+        return Err(format!(
+            "\"{text}\" has lost the start of its number: a shell takes $2 for a name of its own; write {example}, without the sign"
+        ));
+    }
+    Ok(text)
 }
 
 fn show_ms(x: f64) -> String {
@@ -412,7 +421,7 @@ impl Field {
         }
         // A list of words may have one of its own for nothing.
         let absent = self.optional && text == "none" && !self.words.iter().any(|w| w == "none");
-        if absent { Ok(Value::Null) } else { self.item(text) }
+        if absent { Ok(Value::Null) } else { self.item(text).map_err(|why| not_negative(text, why)) }
     }
 
     fn item(&self, text: &str) -> Result<Value, String> {
@@ -559,6 +568,23 @@ fn anything(text: &str) -> Result<f64, String> {
     let found = plain.or_else(percent).or_else(|| text.parse().ok().map(Tokens::get));
     let found = found.or_else(|| text.parse().ok().map(Params::get)).or_else(|| text.parse().ok().map(Flop::get));
     found.ok_or_else(|| format!("\"{text}\" is not a number; write it like 4096, 4k, 1e15 or 50%"))
+}
+
+/// Why a text was refused, first of all where it is a negative number.
+fn not_negative(text: &str, why: String) -> String {
+    let negative =
+        text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
+    if negative { format!("it cannot be negative; {why}") } else { why }
+}
+
+/// So many a second, also as 8/s, 480/min or 5k/h.
+fn per_second(text: &str) -> Result<f64, String> {
+    let units = [("/s", 1.0), ("/sec", 1.0), ("/min", 60.0), ("/h", 3600.0), ("/hour", 3600.0)];
+    let said = units.iter().find_map(|(unit, seconds)| Some((text.trim().strip_suffix(unit)?, *seconds)));
+    match said {
+        Some((n, seconds)) => Ok(anything(n)? / seconds),
+        None => anything(text),
+    }
 }
 
 fn number(x: f64) -> Result<Value, String> {

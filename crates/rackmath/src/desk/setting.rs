@@ -48,7 +48,7 @@ pub struct Setting {
     /// `max`, `sum`, `kv+max` (scaling book), or a share from 0 (none) to 1 (perfect).
     #[educe(Default = "max")]
     pub overlap: String,
-    /// Price of a chip and hour, such as $2.10/h.
+    /// Price of a chip and hour, such as 2.10/h.
     #[schemars(extend("x-none" = "the catalogue's"))]
     pub price_usd_per_chip_hour: Option<f64>,
     /// Whose price.
@@ -144,8 +144,11 @@ pub(crate) fn machine(text: &str) -> Result<(&str, Option<f64>), Error> {
     let read = |price: &str| {
         let bare = price.strip_prefix('$').unwrap_or(price);
         let bare = bare.strip_suffix("/h").unwrap_or(bare);
-        let sound = bare.parse::<f64>().ok().filter(|x| x.is_finite() && (0.0..1e6).contains(x));
-        let expected = format!("dollars per chip and hour behind the @, 0 to 1,000,000, such as {name}@2.10");
+        // A shell takes `$2` for a name, and leaves `.10` of it.
+        let whole = !bare.starts_with('.');
+        let sound = bare.parse::<f64>().ok().filter(|x| whole && x.is_finite() && (0.0..1e6).contains(x));
+        let taken = if whole { "" } else { "; a shell takes $2 for a name of its own" };
+        let expected = format!("dollars per chip and hour behind the @, 0 to 1,000,000, such as {name}@2.10{taken}");
         sound.ok_or_else(|| Error::value("setting.on", format!("\"{}\"", text.trim()), expected))
     };
     Ok((name, price.map(read).transpose()?))

@@ -346,6 +346,9 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let counted = request.engine.as_deref().map(|name| counted(catalog, name, request, &r)).transpose()?;
     let (ideal, _) = catalog.engine("ideal")?;
     let long = support::too_long(catalog, &r.model, &ideal, context.get())?.filter(|_| !request.pretend);
+    // No machine has positions that the model lacks: what is offered stays within them.
+    let own = r.model.shape().and_then(|shape| shape.context_max).filter(|_| !request.pretend).map(|n| n as f64);
+    let (within, helps) = (|l: f64| own.map_or(l, |own| l.min(own)), !fits && long.is_none());
     Ok(Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
@@ -363,20 +366,20 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             || counted.as_ref().map_or_else(|| verdict(&placed), |(budget, name, _)| as_counted(budget, name)),
             |long| says("not_placed").with("why", long.why),
         ),
-        first_change: if fits { None } else { first_change(&r, &load, most, |_| true) },
+        first_change: if helps { first_change(&r, &load, most, |_| true) } else { None },
         warning: kv_alone
             .then(|| says("kv_alone_too_large"))
             .or_else(|| lacks.map(|(card, lacks)| says("card_too_small").with("card", card).with("missing", lacks)))
             .or_else(|| offload::host_lacks(&r, &load).map(|missing| says("host_too_small").with("missing", missing))),
-        split_that_fits: if fits { None } else { offload::would_fit(catalog, &request.offload, &r, &load) },
+        split_that_fits: if helps { offload::would_fit(catalog, &request.offload, &r, &load) } else { None },
         offload: offload::card(&r, &load),
         batch_max: counted.as_ref().map_or(most, |(budget, ..)| budget.room(load.context.get()).floor()),
         context_max: match &counted {
             Some((budget, ..)) => {
                 let each = (budget.tokens as f64 / load.batch.max(1.0)).floor();
-                Some(each.min(budget.longest_possible as f64)).filter(|_| budget.blocks > 0)
+                Some(within(each.min(budget.longest_possible as f64))).filter(|_| budget.blocks > 0)
             }
-            None => placement::longest_context(&r, &load).filter(|l| l.is_finite()),
+            None => placement::longest_context(&r, &load).map(within).filter(|l| l.is_finite()),
         },
         engine: counted.map(|(_, _, card)| card),
         stages: placed.stages.iter().map(stage_card).collect(),

@@ -13,7 +13,7 @@ pub struct Request {
     /// The question before.
     #[schemars(extend("x-file" = "plan", "x-position" = 1))]
     pub plan: plan::Request,
-    /// Changes such as `tpot=20ms`, `on=64xb200`, `isl=8k`, `price=$3/h`; `none` takes a limit away.
+    /// Changes such as `tpot=20ms`, `on=64xb200`, `isl=8k`, `price=3/h`; `none` takes a limit away.
     #[schemars(extend("x-flag" = "set -s", "x-whole" = true, "x-most" = [16, "changes"]))]
     pub set: Vec<String>,
 }

@@ -348,7 +348,7 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     let version = launch.version.as_deref().and_then(|text| text.parse::<Version>().ok());
     let (setting, stated) = setting(request, &launch)?;
     let mut found = find(catalog, &setting)?;
-    sister(catalog, &setting.model, &mut found.deployment, &mut assumptions);
+    assumptions.extend(catalog.context_of(&setting.model).map(|tokens| says("check_context").with("tokens", tokens)));
     let on = &mut found.deployment;
     if launch.kv.is_none() {
         on.kv = usual_cache(&on.model, on.formats, &engine);
@@ -458,17 +458,6 @@ fn model_named(text: &str) -> String {
     }
     let last = trimmed.rsplit('/').next().unwrap_or(trimmed);
     last.strip_suffix(".gguf").unwrap_or(last).to_owned()
-}
-
-/// A checkpoint of the shapes of another may have a longest sequence of its own.
-fn sister(catalog: &Catalog, name: &str, on: &mut Deployment, assumptions: &mut Vec<Remark>) {
-    let Some(tokens) = catalog.context_of(name).filter(|tokens| context(on).is_some_and(|own| own != *tokens)) else {
-        return;
-    };
-    if let Body::Layers(shape) = &mut Arc::make_mut(&mut on.model).body {
-        shape.context_max = Some(tokens);
-        assumptions.push(says("check_context").with("tokens", tokens));
-    }
 }
 
 /// The format of the cache that a checkpoint's name stands for; files of llama.cpp hold none.
