@@ -5,6 +5,18 @@
 
 use rackmath_units::{Bytes, Fraction};
 
+/// How a server deals a model to its cards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dealt {
+    /// Layers with their caches, one card after another.
+    #[default]
+    Layers,
+    /// Rows of every matrix; the cache lies on one card.
+    Rows,
+    /// All on one card.
+    One,
+}
+
 /// What was said when a server was started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Start {
@@ -47,6 +59,12 @@ pub struct Start {
     pub layers: Option<u64>,
     /// `--n-cpu-moe`: layers whose experts stay in host memory.
     pub expert_layers: Option<u64>,
+    /// `--tensor-split`: shares of the cards, in their order.
+    pub shares: Option<Vec<f64>>,
+    /// `--split-mode`: how a model is dealt to several cards.
+    pub dealt: Dealt,
+    /// `--main-gpu`: the card that has all, or the cache where matrices are cut.
+    pub main: Option<u64>,
     /// `-fa`.
     pub flash: Option<bool>,
     /// Tokens drafted for each sequence and step.

@@ -286,6 +286,44 @@ fn other_servers_are_checked_too() {
 }
 
 #[test]
+fn llama_cpp_deals_layers_to_all_cards_unless_told() {
+    let line = "llama-server -m Llama-3.3-70B-Instruct-Q4_K_M.gguf -c 8192 -ngl 99";
+    let a = checked(line, "2xrtx-3090", "");
+    // By hand: 70.6 G values at 4.84 bits are 39.75 GiB, 81 places of layers and output; 41 layers go to the first card, 39 with
+    // embedding and head to the second, each with 2.5 GiB of cache to 80 layers.
+    assert!(a.starts && a.chips == 2, "{:?}", a.refusal);
+    let each = a.weights_gib + a.kv_cache_gib + a.activation_gib;
+    assert!((each - 21.4).abs() < 0.6, "{each}");
+    assert_eq!(a.prints.len(), 6, "{:?}", a.prints);
+    let told = checked(&format!("{line} --split-mode layer --tensor-split 1,1"), "2xrtx-3090", "");
+    assert_eq!((told.weights_gib, told.starts), (a.weights_gib, true));
+    assert!(told.obeyed.iter().any(|flag| flag.contains("tensor-split")), "{:?}", told.obeyed);
+    // Three of four layers are too many for the first card, and one card is too small for all.
+    let refused = |more: &str, on: &str| {
+        let a = checked(&format!("{line} {more}"), on, "");
+        a.refusal.filter(|_| !a.starts).map(|said| format!("{said:?}")).unwrap_or_else(|| panic!("{more} starts"))
+    };
+    assert!(refused("-ts 3,1", "2xrtx-3090").contains("device 0"));
+    assert!(refused("-ts 1/3", "2xrtx-3090").contains("device 1"));
+    refused("-sm none", "2xrtx-3090");
+    refused("", "rtx-3090");
+    // All cards are used; those without a share are not.
+    let three = checked(line, "3xrtx-3090", "");
+    assert!(three.chips == 3 && three.weights_gib < 0.75 * a.weights_gib, "{}", three.weights_gib);
+    let two = checked(&format!("{line} -ts 1,1"), "3xrtx-3090", "");
+    assert_eq!(two.weights_gib, a.weights_gib);
+    // Cards that differ by their memory; rows leave the cache on one card.
+    let mixed = checked(line, "rtx-3090+rtx-4090", "");
+    assert!(mixed.starts && (mixed.weights_gib / a.weights_gib - 1.0).abs() < 0.05, "{:?}", mixed.refusal);
+    let rows = checked(&format!("{line} -sm row -mg 1"), "2xrtx-3090", "");
+    assert!((rows.kv_cache_gib - 2.5).abs() < 0.01 && rows.starts, "{} {:?}", rows.kv_cache_gib, rows.refusal);
+    for (more, hint) in [("-sm diagonal", "layer, row or none"), ("-ts 0,0", "3,1"), ("-sm none -mg 5", "0 to 1")] {
+        let error = asked(&format!("{line} {more}"), "2xrtx-3090", "").unwrap_err().to_string();
+        assert!(error.contains(hint), "{error}");
+    }
+}
+
+#[test]
 fn an_estimate_obeys_the_line_and_says_what_it_does_not() {
     let of = |flags: &str, tool: Option<&str>| {
         let mut r = estimate::Request {

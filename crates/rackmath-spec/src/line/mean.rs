@@ -5,7 +5,7 @@ use super::{Launch, Program, Reading, Said, Started, Use, configured, judged, sa
 use crate::command::FlagList;
 use crate::error::shorten;
 use crate::file::flags::{self, Meaning};
-use crate::launch::Start;
+use crate::launch::{Dealt, Start};
 use crate::{Dtype, Layout, SpecError};
 use rackmath_units::{Bytes, Fraction};
 use serde_json::Value;
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 use Means::{
     AllExperts, Answer, Bears, Block, Blocks, Cache, CacheTokens, Chunked, Depth, Drafter, Drafts, Eager, ExpertLayers,
-    Films, Flash, GraphMode, GraphMost, GraphSizes, Kv, KvPart, Layers, Level, Longest, Lora, LoraRank, Method, Model,
-    MostLoras, NoDryPictures, NoPrefix, Offload, Part, Pass, Pictures, Prefix, Prompt, Repo, Sequences, Settings,
-    TextOnly, Utilisation, Weights,
+    Films, Flash, GraphMode, GraphMost, GraphSizes, Kv, KvPart, Layers, Level, Longest, Lora, LoraRank, MainCard,
+    Method, Model, MostLoras, NoDryPictures, NoPrefix, Offload, Part, Pass, Pictures, Prefix, Prompt, Repo, Sequences,
+    Settings, Shares, TextOnly, Utilisation, Weights,
 };
 
 /// Flags with a dashed name, and what its first dashes left off.
@@ -273,6 +273,18 @@ impl State {
             },
             ExpertLayers => s.expert_layers = Some(whole(flag, name, 0)?),
             AllExperts => s.expert_layers = Some(u64::from(u16::MAX)),
+            Shares => s.shares = Some(shares(flag)?),
+            Means::Dealt => match text(flag)?.as_str() {
+                "layer" => s.dealt = Dealt::Layers,
+                "row" => s.dealt = Dealt::Rows,
+                "none" => s.dealt = Dealt::One,
+                "tensor" => return Ok(Use::Unmodelled(Some("tensor: layers are dealt instead".into()))),
+                other => {
+                    let wrong = flag.word.wrong(format!("\"{}\" is no way to split", shorten(other)));
+                    return Err(wrong.hint("expected layer, row or none"));
+                }
+            },
+            MainCard => s.main = Some(whole(flag, name, 0)?),
             Flash => match shown(flag.value.as_ref()).unwrap_or_default().as_str() {
                 "auto" => {}
                 "" | "on" | "1" | "true" | "enabled" => s.flash = Some(true),
@@ -535,6 +547,16 @@ fn share(flag: &Said) -> Result<Fraction, SpecError> {
     let sound = value.parse::<f64>().ok().and_then(Fraction::checked).filter(|f| f.get() > 0.0);
     sound.ok_or_else(|| {
         flag.word.wrong(format!("{} is no share", shorten(&value))).hint("expected above 0, at most 1, such as 0.9")
+    })
+}
+
+/// Shares of cards with commas or slashes between them, as llama.cpp reads them: `3,1` and `3/1`.
+fn shares(flag: &Said) -> Result<Vec<f64>, SpecError> {
+    let value = text(flag)?;
+    let parts = value.split([',', '/']).map(|one| one.trim().parse::<f64>().ok().filter(|x| (0.0..1e9).contains(x)));
+    let read: Option<Vec<f64>> = parts.collect();
+    read.filter(|all| all.iter().sum::<f64>() > 0.0).ok_or_else(|| {
+        flag.word.wrong(format!("{} are no shares", shorten(&value))).hint("expected one for each card, such as 3,1")
     })
 }
 
