@@ -3,6 +3,7 @@
 //! Nothing here is a default: what a line leaves out is none, and the engine's version decides. Sizes are those the engine reads
 //! (its own blocks, tokens and bytes), before anything is divided among chips.
 
+use crate::Dtype;
 use rackmath_units::{Bytes, Fraction};
 
 /// How a server deals a model to its cards.
@@ -65,6 +66,10 @@ pub struct Start {
     pub dealt: Dealt,
     /// `--main-gpu`: the card that has all, or the cache where matrices are cut.
     pub main: Option<u64>,
+    /// `-ctk`, `-ctv`: formats of keys and of values, where they differ.
+    pub halves: Option<(Dtype, Dtype)>,
+    /// `-kvu`: slots share the cache; else each has its part of it.
+    pub unified: bool,
     /// `-fa`.
     pub flash: Option<bool>,
     /// Tokens drafted for each sequence and step.

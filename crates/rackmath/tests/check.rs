@@ -324,6 +324,46 @@ fn llama_cpp_deals_layers_to_all_cards_unless_told() {
 }
 
 #[test]
+fn what_the_chip_cannot_run_is_refused_before_memory() {
+    for (line, format) in [
+        ("vllm serve openai/gpt-oss-20b", "mxfp4"),
+        ("vllm serve RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8", "fp8"),
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192 --dtype bfloat16", "bf16"),
+    ] {
+        let a = checked(line, "v100", "");
+        let said = format!("{:?}", a.refusal);
+        assert!(!a.starts && said.contains("check_not_supported") && said.contains(format), "{line}: {said}");
+    }
+    // Without a type the checkpoint is cast, which is as wide.
+    let a = checked("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192", "v100", "");
+    assert!(a.starts && format!("{:?}", a.weights).contains("fp16"), "{:?} {:?}", a.weights, a.refusal);
+}
+
+#[test]
+fn keys_and_values_have_their_own_formats_and_slots_their_parts() {
+    let line = |more: &str| {
+        checked(&format!("llama-server -m Qwen3-30B-A3B-Q4_K_M.gguf -ngl 99 -c 65536 {more}"), "rtx-5090", "")
+    };
+    // 48 layers of 4 heads of 128 values: keys of 1.0625 bytes and values of 2.
+    let a = line("-ctk q8_0");
+    let entry = |keys: f64, values: f64| 48.0 * 4.0 * 128.0 * (keys + values) * 65_536.0 / 1_073_741_824.0;
+    assert!((a.kv_cache_gib / entry(1.0625, 2.0) - 1.0).abs() < 1e-6, "{}", a.kv_cache_gib);
+    assert_eq!(line("-ctv q8_0").kv_cache_gib, a.kv_cache_gib);
+    let both = line("-ctk q8_0 -ctv q8_0");
+    assert!((both.kv_cache_gib / entry(1.0625, 1.0625) - 1.0).abs() < 1e-6, "{}", both.kv_cache_gib);
+    // Four slots of a quarter each; one cache where they share it.
+    let four = line("-np 4 -ctk q8_0");
+    assert_eq!((four.max_model_len, four.max_concurrency, four.kv_cache_tokens), (16_384, 4.0, 65_536));
+    assert_eq!(four.kv_cache_gib, a.kv_cache_gib);
+    let shared = line("-np 4 -kvu -ctk q8_0");
+    assert_eq!((shared.max_model_len, shared.max_concurrency), (65_536, 1.0));
+    // What starts is no longer than the most that would.
+    for a in [&a, &four, &shared] {
+        assert!(a.starts && a.longest_context >= a.max_model_len, "{} {}", a.longest_context, a.max_model_len);
+    }
+}
+
+#[test]
 fn an_estimate_obeys_the_line_and_says_what_it_does_not() {
     let of = |flags: &str, tool: Option<&str>| {
         let mut r = estimate::Request {

@@ -160,6 +160,8 @@ struct State {
     weights: Option<String>,
     dtype: Option<String>,
     kv: Option<String>,
+    /// The same of keys and of values.
+    halves: (Option<Dtype>, Option<Dtype>),
     lora: (bool, Option<u64>, Option<u64>),
     /// The first time something was said: its words and its value.
     first: BTreeMap<String, (String, String)>,
@@ -176,6 +178,7 @@ impl State {
             weights: None,
             dtype: None,
             kv: None,
+            halves: (None, None),
             lora: (false, None, None),
             first: BTreeMap::new(),
         }
@@ -284,6 +287,7 @@ impl State {
                     return Err(wrong.hint("expected layer, row or none"));
                 }
             },
+            Means::Unified => s.unified = truth(flag, true)?,
             MainCard => s.main = Some(whole(flag, name, 0)?),
             Flash => match shown(flag.value.as_ref()).unwrap_or_default().as_str() {
                 "auto" => {}
@@ -307,7 +311,8 @@ impl State {
                     self.dtype = Some(known.to_string());
                 }
             }
-            Kv | KvPart => return self.cached(flag, means == KvPart),
+            Kv => return self.cached(flag, None),
+            KvPart => return self.cached(flag, Some(name.ends_with('k'))),
             Prompt | Answer | Depth => {
                 let most = list(flag)?.into_iter().max().unwrap_or(0);
                 s.longest = Some(s.longest.unwrap_or(0).saturating_add(most)).filter(|n| *n > 0);
@@ -393,8 +398,20 @@ impl State {
         Ok(())
     }
 
+    /// Keys and values of llama.cpp: 16 bits where nothing is said. Where they differ, the wider stands for both to questions that
+    /// know one format.
+    fn joined(&mut self) {
+        if self.halves == (None, None) {
+            return;
+        }
+        let [keys, values] = [self.halves.0, self.halves.1].map(|format| format.unwrap_or(Dtype::Fp16));
+        self.start.halves = (keys != values).then_some((keys, values));
+        self.kv = Some(if keys.bits() >= values.bits() { keys } else { values }.to_string());
+    }
+
     /// What cannot go together.
     fn against(&mut self) -> Result<(), SpecError> {
+        self.joined();
         if let (true, most, rank) = self.lora {
             self.start.adapters = Some((most.unwrap_or(1), rank.unwrap_or(16)));
         }
@@ -463,7 +480,8 @@ impl State {
         Ok(Use::Obeyed)
     }
 
-    fn cached(&mut self, flag: &Said, part: bool) -> Result<Use, SpecError> {
+    /// The format of the cache; of llama.cpp that of its keys or of its values.
+    fn cached(&mut self, flag: &Said, keys: Option<bool>) -> Result<Use, SpecError> {
         let word = text(flag)?.to_ascii_lowercase();
         if word == "auto" {
             return Ok(Use::Obeyed);
@@ -472,14 +490,10 @@ impl State {
         let Some(dtype) = Dtype::named(&word) else {
             return Ok(Use::Unmodelled(Some("the cache is taken in the model's own type".into())));
         };
-        match self.kv.as_deref().and_then(Dtype::named).filter(|_| part) {
-            // Keys and values of llama.cpp apart: the wider one is taken for both.
-            Some(other) if other != dtype => {
-                let wider = if other.bits() >= dtype.bits() { other } else { dtype };
-                self.kv = Some(wider.to_string());
-                return Ok(Use::Unmodelled(Some(format!("keys and values differ: both are taken as {wider}"))));
-            }
-            _ => self.kv = Some(dtype.to_string()),
+        match keys {
+            Some(true) => self.halves.0 = Some(dtype),
+            Some(false) => self.halves.1 = Some(dtype),
+            None => self.kv = Some(dtype.to_string()),
         }
         Ok(Use::Obeyed)
     }

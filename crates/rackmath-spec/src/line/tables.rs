@@ -40,6 +40,8 @@ pub(super) enum Means {
     Shares,
     Dealt,
     MainCard,
+    /// Slots share one cache.
+    Unified,
     Flash,
     Drafts,
     Drafter,
@@ -193,6 +195,7 @@ const LLAMACPP: &[(Means, &str)] = &[
     (Layers, "ngl gpu-layers n-gpu-layers"),
     (ExpertLayers, "ncmoe n-cpu-moe"),
     (AllExperts, "cmoe cpu-moe"),
+    (Means::Unified, "kvu kv-unified"),
     (Means::Shares, "ts tensor-split"),
     (Means::Dealt, "sm split-mode"),
     (Means::MainCard, "mg main-gpu"),
@@ -205,7 +208,7 @@ const LLAMACPP: &[(Means, &str)] = &[
     (Depth, "d n-depth"),
     (
         Bears,
-        "ot override-tensor nkvo no-kv-offload kvu kv-unified swa- \
+        "ot override-tensor nkvo no-kv-offload swa- \
          full ngld gpu-layers-draft n-gpu-layers-draft cd ctx-size-draft mmproj mm no-mmproj cram cache-ram \
          device dev rpc hff hf-file lora lora-scaled cb cont-batching nocb no-cont-batching fit fitt fit- \
          target fitc fit-ctx threads t threads-batch tb mlock no-mmap mmap load-mode numa rope-scaling rope- \

@@ -150,7 +150,9 @@ pub fn budget(on: &Deployment, start: &Start, version: Option<Version>) -> Budge
     let all = budgets(on, start, version);
     let left = |b: &Budget| b.total.get() - b.needed().get();
     let fullest = || all.iter().min_by(|a, b| left(a).total_cmp(&left(b)));
-    *all.iter().find(|b| !b.starts()).or_else(fullest).expect("a card")
+    let one = *all.iter().find(|b| !b.starts()).or_else(fullest).expect("a card");
+    let longest_possible = all.iter().map(|b| b.longest_possible).min().unwrap_or(one.longest_possible);
+    Budget { longest_possible, ..one }
 }
 
 /// The budgets of a start, one for each of the cards that share the layers of a model; one where all chips hold alike. The engine's own
@@ -399,6 +401,7 @@ fn stage(
         drafts: asked.drafts,
         prefixes: start.prefix_cache.unwrap_or(false),
         draft_layers,
+        halves: start.halves,
     };
     let last = index + 1 == on.layout.degrees().pp;
     let beside = on.beside().get() - unloaded(on, start, shape);
@@ -728,8 +731,11 @@ fn finish(
     let context = total - free;
     let set_aside = if rule.graphs.counted { estimate } else { 0.0 };
     let usable = usable(rule, asked, total, free);
+    // llama.cpp deals its context to slots, which keep their caches apart unless told.
+    let slots = if rule.way == Way::Asked && !start.unified { start.sequences.unwrap_or(1).max(1) } else { 1 };
+    let longest = (asked.longest / slots).max(1);
     let left = |stage: &Stage| match rule.way {
-        Way::Asked => stage.pages.bytes(stage.pages.most(asked.longest as f64)),
+        Way::Asked => stage.pages.bytes(stage.pages.most(longest as f64)) * slots as f64,
         _ => left(rule, asked, total, set_aside, stage),
     };
     let blocks = |stage: &Stage| stage.pages.blocks(start.cache.map_or_else(|| left(stage), Bytes::get));
@@ -737,11 +743,16 @@ fn finish(
     let fullest = stages.iter().min_by_key(|stage| blocks(stage)).unwrap_or(first);
     let (pages, n) = (fullest.pages, start.blocks.unwrap_or_else(|| blocks(fullest)));
     let cache = start.cache.map_or_else(|| left(first), Bytes::get);
-    let most = pages.most(asked.longest as f64);
+    let most = pages.most(longest as f64);
     let concurrency = if most > 0.0 { n as f64 / most } else { 0.0 };
-    let tokens = if rule.prints_requests { (concurrency * asked.longest as f64) as u64 } else { pages.tokens(n) };
+    let tokens = if rule.prints_requests { (concurrency * longest as f64) as u64 } else { pages.tokens(n) };
     let tokens = start.cache_tokens.map_or(tokens, |most| tokens.min(most));
-    let possible = pages.longest(n, u64::from(u32::MAX));
+    // Where a context is asked for, the longest is what the card has room for.
+    let room = total - fullest.weights - fullest.activation - fullest.outside;
+    let possible = match rule.way {
+        Way::Asked => pages.longest(pages.blocks(room.max(0.0) / slots as f64), u64::from(u32::MAX)),
+        _ => pages.longest(n, u64::from(u32::MAX)),
+    };
     let spare = free - usable + (usable - stages.iter().map(|s| s.weights).fold(0.0, f64::max)).min(0.0);
     let fullest_left = start.cache.map_or_else(|| stages.iter().map(left).fold(f64::INFINITY, f64::min), Bytes::get);
     let bytes = |amount: f64| Bytes::b(amount.max(0.0));
@@ -755,7 +766,6 @@ fn finish(
     // Only vLLM asks for room for one sequence of the longest length; others start and turn longer requests away.
     } else if rule.way == Way::Share && most > n as f64 {
         let needed = bytes(pages.bytes(most));
-        let longest = asked.longest;
         Some(Refusal::TooLong { longest, needed, available: bytes(fullest_left), possible: possible.min(longest) })
     } else if rule.way == Way::Share && context > 0.0 && !asked.eager && graphs > spare + set_aside {
         Some(Refusal::Capture { needed: bytes(graphs), free: bytes(spare + set_aside) })
@@ -783,7 +793,7 @@ fn finish(
         blocks: n,
         tokens,
         concurrency,
-        longest: asked.longest,
+        longest,
         longest_possible: possible,
         pass: asked.pass as u64,
         sequences: asked.sequences as u64,

@@ -309,7 +309,9 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let b = case.budget();
     let refusal = case.early.clone().or_else(|| prints::refusal(&case.launch, &case.on, &b, &case.each()));
     let starts = refusal.is_none();
-    let longest = b.longest_possible.min(context(&case.on).unwrap_or(u64::MAX)).min(1 << 40);
+    // llama.cpp takes a context beyond the model's.
+    let told = if case.launch.program == Program::LlamaCpp { b.longest } else { 0 };
+    let longest = b.longest_possible.min(context(&case.on).unwrap_or(u64::MAX).max(told)).min(1 << 40);
     let (launch, on) = (&case.launch, &case.on);
     let list = catalog.flag_list(launch.program.list())?;
     let mut assumptions = case.assumptions.clone();
@@ -443,11 +445,14 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     if !matches!(on.model.body, Body::Layers(_)) {
         assumptions.push(says("check_lump").with("model", &on.model.name));
     }
-    let standing = support::stand(catalog, on, Asked::by(setting.weights.as_deref()), version)?;
+    // A type that is named is not cast, nor is a format.
+    let named = setting.weights.as_deref().or(launch.dtype.as_deref());
+    let standing = support::stand(catalog, on, Asked::by(named), version)?;
+    standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
     let split_block = standing.split_block(&on.layout);
     assumptions.extend(standing.remarks);
-    assumptions.extend(standing.refusal.map(|refusal| says("check_not_supported").with("why", refusal.why)));
     let early = early(catalog, &launch, on, stated)?;
+    let early = early.or_else(|| standing.refusal.map(|refusal| says("check_not_supported").with("why", refusal.why)));
     let early = early.or_else(|| split_block.map(|part| says("check_blocks").with("part", part)));
     let mut start = launch.start.clone();
     if let Some(scale) = scaled(&launch, on) {
@@ -474,7 +479,8 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
         None => says("check_accuracy_unknown"),
     };
     assumptions.push(accuracy.with("engine", launch.program.name()));
-    let (weights, kv) = (found.format_words(), found.kv_words());
+    let weights = found.format_words();
+    let kv = start.halves.map_or_else(|| found.kv_words(), |(k, v)| format!("{k} keys and {v} values").into());
     Ok(Case { launch, on: found.deployment, start, version, weights, kv, early, assumptions })
 }
 
