@@ -364,6 +364,21 @@ fn keys_and_values_have_their_own_formats_and_slots_their_parts() {
 }
 
 #[test]
+fn a_context_that_is_too_long_for_the_card_is_told_what_starts() {
+    for slots in ["", " -np 2"] {
+        let line = format!("llama-server -hf unsloth/Qwen3-32B-GGUF:Q4_K_M -ngl 99 -fa on{slots} -c");
+        let a = checked(&format!("{line} 32768"), "rtx-4090", "");
+        assert!(!a.starts, "{slots}");
+        let change = a.changes.iter().find(|c| c.flag.starts_with("-c ")).expect("a shorter context");
+        let n: u64 = change.flag[3..].parse().unwrap();
+        // By hand: (23.52 - 18.46 - 0.3) GiB at 256 KiB a token are 19,500 tokens.
+        assert!((18_000..20_500).contains(&n), "{n}");
+        assert!(checked(&format!("{line} {n}"), "rtx-4090", "").starts);
+        assert!(!checked(&format!("{line} {}", n + 1024), "rtx-4090", "").starts);
+    }
+}
+
+#[test]
 fn an_estimate_obeys_the_line_and_says_what_it_does_not() {
     let of = |flags: &str, tool: Option<&str>| {
         let mut r = estimate::Request {
