@@ -3,7 +3,20 @@
 //! Nothing here is a default: what a line leaves out is none, and the engine's version decides. Sizes are those the engine reads
 //! (its own blocks, tokens and bytes), before anything is divided among chips.
 
+use crate::Dtype;
 use rackmath_units::{Bytes, Fraction};
+
+/// How a server deals a model to its cards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dealt {
+    /// Layers with their caches, one card after another.
+    #[default]
+    Layers,
+    /// Rows of every matrix; the cache lies on one card.
+    Rows,
+    /// All on one card.
+    One,
+}
 
 /// What was said when a server was started.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,6 +60,16 @@ pub struct Start {
     pub layers: Option<u64>,
     /// `--n-cpu-moe`: layers whose experts stay in host memory.
     pub expert_layers: Option<u64>,
+    /// `--tensor-split`: shares of the cards, in their order.
+    pub shares: Option<Vec<f64>>,
+    /// `--split-mode`: how a model is dealt to several cards.
+    pub dealt: Dealt,
+    /// `--main-gpu`: the card that has all, or the cache where matrices are cut.
+    pub main: Option<u64>,
+    /// `-ctk`, `-ctv`: formats of keys and of values, where they differ.
+    pub halves: Option<(Dtype, Dtype)>,
+    /// `-kvu`: slots share the cache; else each has its part of it.
+    pub unified: bool,
     /// `-fa`.
     pub flash: Option<bool>,
     /// Tokens drafted for each sequence and step.

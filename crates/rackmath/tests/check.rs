@@ -295,6 +295,99 @@ fn other_servers_are_checked_too() {
 }
 
 #[test]
+fn llama_cpp_deals_layers_to_all_cards_unless_told() {
+    let line = "llama-server -m Llama-3.3-70B-Instruct-Q4_K_M.gguf -c 8192 -ngl 99";
+    let a = checked(line, "2xrtx-3090", "");
+    // By hand: 70.6 G values at 4.84 bits are 39.75 GiB, 81 places of layers and output; 41 layers go to the first card, 39 with
+    // embedding and head to the second, each with 2.5 GiB of cache to 80 layers.
+    assert!(a.starts && a.chips == 2, "{:?}", a.refusal);
+    let each = a.weights_gib + a.kv_cache_gib + a.activation_gib;
+    assert!((each - 21.4).abs() < 0.6, "{each}");
+    assert_eq!(a.prints.len(), 6, "{:?}", a.prints);
+    let told = checked(&format!("{line} --split-mode layer --tensor-split 1,1"), "2xrtx-3090", "");
+    assert_eq!((told.weights_gib, told.starts), (a.weights_gib, true));
+    assert!(told.obeyed.iter().any(|flag| flag.contains("tensor-split")), "{:?}", told.obeyed);
+    // Three of four layers are too many for the first card, and one card is too small for all.
+    let refused = |more: &str, on: &str| {
+        let a = checked(&format!("{line} {more}"), on, "");
+        a.refusal.filter(|_| !a.starts).map(|said| format!("{said:?}")).unwrap_or_else(|| panic!("{more} starts"))
+    };
+    assert!(refused("-ts 3,1", "2xrtx-3090").contains("device 0"));
+    assert!(refused("-ts 1/3", "2xrtx-3090").contains("device 1"));
+    refused("-sm none", "2xrtx-3090");
+    refused("", "rtx-3090");
+    // All cards are used; those without a share are not.
+    let three = checked(line, "3xrtx-3090", "");
+    assert!(three.chips == 3 && three.weights_gib < 0.75 * a.weights_gib, "{}", three.weights_gib);
+    let two = checked(&format!("{line} -ts 1,1"), "3xrtx-3090", "");
+    assert_eq!(two.weights_gib, a.weights_gib);
+    // Cards that differ by their memory; rows leave the cache on one card.
+    let mixed = checked(line, "rtx-3090+rtx-4090", "");
+    assert!(mixed.starts && (mixed.weights_gib / a.weights_gib - 1.0).abs() < 0.05, "{:?}", mixed.refusal);
+    let rows = checked(&format!("{line} -sm row -mg 1"), "2xrtx-3090", "");
+    assert!((rows.kv_cache_gib - 2.5).abs() < 0.01 && rows.starts, "{} {:?}", rows.kv_cache_gib, rows.refusal);
+    for (more, hint) in [("-sm diagonal", "layer, row or none"), ("-ts 0,0", "3,1"), ("-sm none -mg 5", "0 to 1")] {
+        let error = asked(&format!("{line} {more}"), "2xrtx-3090", "").unwrap_err().to_string();
+        assert!(error.contains(hint), "{error}");
+    }
+}
+
+#[test]
+fn what_the_chip_cannot_run_is_refused_before_memory() {
+    for (line, format) in [
+        ("vllm serve openai/gpt-oss-20b", "mxfp4"),
+        ("vllm serve RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8", "fp8"),
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192 --dtype bfloat16", "bf16"),
+    ] {
+        let a = checked(line, "v100", "");
+        let said = format!("{:?}", a.refusal);
+        assert!(!a.starts && said.contains("check_not_supported") && said.contains(format), "{line}: {said}");
+    }
+    // Without a type the checkpoint is cast, which is as wide.
+    let a = checked("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192", "v100", "");
+    assert!(a.starts && format!("{:?}", a.weights).contains("fp16"), "{:?} {:?}", a.weights, a.refusal);
+}
+
+#[test]
+fn keys_and_values_have_their_own_formats_and_slots_their_parts() {
+    let line = |more: &str| {
+        checked(&format!("llama-server -m Qwen3-30B-A3B-Q4_K_M.gguf -ngl 99 -c 65536 {more}"), "rtx-5090", "")
+    };
+    // 48 layers of 4 heads of 128 values: keys of 1.0625 bytes and values of 2.
+    let a = line("-ctk q8_0");
+    let entry = |keys: f64, values: f64| 48.0 * 4.0 * 128.0 * (keys + values) * 65_536.0 / 1_073_741_824.0;
+    assert!((a.kv_cache_gib / entry(1.0625, 2.0) - 1.0).abs() < 1e-6, "{}", a.kv_cache_gib);
+    assert_eq!(line("-ctv q8_0").kv_cache_gib, a.kv_cache_gib);
+    let both = line("-ctk q8_0 -ctv q8_0");
+    assert!((both.kv_cache_gib / entry(1.0625, 1.0625) - 1.0).abs() < 1e-6, "{}", both.kv_cache_gib);
+    // Four slots of a quarter each; one cache where they share it.
+    let four = line("-np 4 -ctk q8_0");
+    assert_eq!((four.max_model_len, four.max_concurrency, four.kv_cache_tokens), (16_384, 4.0, 65_536));
+    assert_eq!(four.kv_cache_gib, a.kv_cache_gib);
+    let shared = line("-np 4 -kvu -ctk q8_0");
+    assert_eq!((shared.max_model_len, shared.max_concurrency), (65_536, 1.0));
+    // What starts is no longer than the most that would.
+    for a in [&a, &four, &shared] {
+        assert!(a.starts && a.longest_context >= a.max_model_len, "{} {}", a.longest_context, a.max_model_len);
+    }
+}
+
+#[test]
+fn a_context_that_is_too_long_for_the_card_is_told_what_starts() {
+    for slots in ["", " -np 2"] {
+        let line = format!("llama-server -hf unsloth/Qwen3-32B-GGUF:Q4_K_M -ngl 99 -fa on{slots} -c");
+        let a = checked(&format!("{line} 32768"), "rtx-4090", "");
+        assert!(!a.starts, "{slots}");
+        let change = a.changes.iter().find(|c| c.flag.starts_with("-c ")).expect("a shorter context");
+        let n: u64 = change.flag[3..].parse().unwrap();
+        // By hand: (23.52 - 18.46 - 0.3) GiB at 256 KiB a token are 19,500 tokens.
+        assert!((18_000..20_500).contains(&n), "{n}");
+        assert!(checked(&format!("{line} {n}"), "rtx-4090", "").starts);
+        assert!(!checked(&format!("{line} {}", n + 1024), "rtx-4090", "").starts);
+    }
+}
+
+#[test]
 fn an_estimate_obeys_the_line_and_says_what_it_does_not() {
     let of = |flags: &str, tool: Option<&str>| {
         let mut r = estimate::Request {

@@ -5,7 +5,7 @@ use super::{Launch, Program, Reading, Said, Started, Use, configured, judged, sa
 use crate::command::FlagList;
 use crate::error::shorten;
 use crate::file::flags::{self, Meaning};
-use crate::launch::Start;
+use crate::launch::{Dealt, Start};
 use crate::{Dtype, Layout, SpecError};
 use rackmath_units::{Bytes, Fraction};
 use serde_json::Value;
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 use Means::{
     AllExperts, Answer, Bears, Block, Blocks, Cache, CacheTokens, Chunked, Depth, Drafter, Drafts, Eager, ExpertLayers,
-    Films, Flash, GraphMode, GraphMost, GraphSizes, Kv, KvPart, Layers, Level, Longest, Lora, LoraRank, Method, Model,
-    MostLoras, NoDryPictures, NoPrefix, Offload, Part, Pass, Pictures, Prefix, Prompt, Repo, Sequences, Settings,
-    TextOnly, Utilisation, Weights,
+    Films, Flash, GraphMode, GraphMost, GraphSizes, Kv, KvPart, Layers, Level, Longest, Lora, LoraRank, MainCard,
+    Method, Model, MostLoras, NoDryPictures, NoPrefix, Offload, Part, Pass, Pictures, Prefix, Prompt, Repo, Sequences,
+    Settings, Shares, TextOnly, Utilisation, Weights,
 };
 
 /// Flags with a dashed name, and what its first dashes left off.
@@ -163,6 +163,8 @@ struct State {
     weights: Option<String>,
     dtype: Option<String>,
     kv: Option<String>,
+    /// The same of keys and of values.
+    halves: (Option<Dtype>, Option<Dtype>),
     lora: (bool, Option<u64>, Option<u64>),
     /// The first time something was said: its words and its value.
     first: BTreeMap<String, (String, String)>,
@@ -179,6 +181,7 @@ impl State {
             weights: None,
             dtype: None,
             kv: None,
+            halves: (None, None),
             lora: (false, None, None),
             first: BTreeMap::new(),
         }
@@ -276,6 +279,19 @@ impl State {
             },
             ExpertLayers => s.expert_layers = Some(whole(flag, name, 0)?),
             AllExperts => s.expert_layers = Some(u64::from(u16::MAX)),
+            Shares => s.shares = Some(shares(flag)?),
+            Means::Dealt => match text(flag)?.as_str() {
+                "layer" => s.dealt = Dealt::Layers,
+                "row" => s.dealt = Dealt::Rows,
+                "none" => s.dealt = Dealt::One,
+                "tensor" => return Ok(Use::Unmodelled(Some("tensor: layers are dealt instead".into()))),
+                other => {
+                    let wrong = flag.word.wrong(format!("\"{}\" is no way to split", shorten(other)));
+                    return Err(wrong.hint("expected layer, row or none"));
+                }
+            },
+            Means::Unified => s.unified = truth(flag, true)?,
+            MainCard => s.main = Some(whole(flag, name, 0)?),
             Flash => match shown(flag.value.as_ref()).unwrap_or_default().as_str() {
                 "auto" => {}
                 "" | "on" | "1" | "true" | "enabled" => s.flash = Some(true),
@@ -298,7 +314,8 @@ impl State {
                     self.dtype = Some(known.to_string());
                 }
             }
-            Kv | KvPart => return self.cached(flag, means == KvPart),
+            Kv => return self.cached(flag, None),
+            KvPart => return self.cached(flag, Some(name.ends_with('k'))),
             Prompt | Answer | Depth => {
                 let most = list(flag)?.into_iter().max().unwrap_or(0);
                 s.longest = Some(s.longest.unwrap_or(0).saturating_add(most)).filter(|n| *n > 0);
@@ -384,8 +401,20 @@ impl State {
         Ok(())
     }
 
+    /// Keys and values of llama.cpp: 16 bits where nothing is said. Where they differ, the wider stands for both to questions that
+    /// know one format.
+    fn joined(&mut self) {
+        if self.halves == (None, None) {
+            return;
+        }
+        let [keys, values] = [self.halves.0, self.halves.1].map(|format| format.unwrap_or(Dtype::Fp16));
+        self.start.halves = (keys != values).then_some((keys, values));
+        self.kv = Some(if keys.bits() >= values.bits() { keys } else { values }.to_string());
+    }
+
     /// What cannot go together.
     fn against(&mut self) -> Result<(), SpecError> {
+        self.joined();
         if let (true, most, rank) = self.lora {
             self.start.adapters = Some((most.unwrap_or(1), rank.unwrap_or(16)));
         }
@@ -454,7 +483,8 @@ impl State {
         Ok(Use::Obeyed)
     }
 
-    fn cached(&mut self, flag: &Said, part: bool) -> Result<Use, SpecError> {
+    /// The format of the cache; of llama.cpp that of its keys or of its values.
+    fn cached(&mut self, flag: &Said, keys: Option<bool>) -> Result<Use, SpecError> {
         let word = text(flag)?.to_ascii_lowercase();
         if word == "auto" {
             return Ok(Use::Obeyed);
@@ -463,14 +493,10 @@ impl State {
         let Some(dtype) = Dtype::named(&word) else {
             return Ok(Use::Unmodelled(Some("the cache is taken in the model's own type".into())));
         };
-        match self.kv.as_deref().and_then(Dtype::named).filter(|_| part) {
-            // Keys and values of llama.cpp apart: the wider one is taken for both.
-            Some(other) if other != dtype => {
-                let wider = if other.bits() >= dtype.bits() { other } else { dtype };
-                self.kv = Some(wider.to_string());
-                return Ok(Use::Unmodelled(Some(format!("keys and values differ: both are taken as {wider}"))));
-            }
-            _ => self.kv = Some(dtype.to_string()),
+        match keys {
+            Some(true) => self.halves.0 = Some(dtype),
+            Some(false) => self.halves.1 = Some(dtype),
+            None => self.kv = Some(dtype.to_string()),
         }
         Ok(Use::Obeyed)
     }
@@ -538,6 +564,16 @@ fn share(flag: &Said) -> Result<Fraction, SpecError> {
     let sound = value.parse::<f64>().ok().and_then(Fraction::checked).filter(|f| f.get() > 0.0);
     sound.ok_or_else(|| {
         flag.word.wrong(format!("{} is no share", shorten(&value))).hint("expected above 0, at most 1, such as 0.9")
+    })
+}
+
+/// Shares of cards with commas or slashes between them, as llama.cpp reads them: `3,1` and `3/1`.
+fn shares(flag: &Said) -> Result<Vec<f64>, SpecError> {
+    let value = text(flag)?;
+    let parts = value.split([',', '/']).map(|one| one.trim().parse::<f64>().ok().filter(|x| (0.0..1e9).contains(x)));
+    let read: Option<Vec<f64>> = parts.collect();
+    read.filter(|all| all.iter().sum::<f64>() > 0.0).ok_or_else(|| {
+        flag.word.wrong(format!("{} are no shares", shorten(&value))).hint("expected one for each card, such as 3,1")
     })
 }
 

@@ -36,6 +36,12 @@ pub(super) enum Means {
     Layers,
     ExpertLayers,
     AllExperts,
+    /// Shares of cards, how they are dealt to, and which of them is the main one.
+    Shares,
+    Dealt,
+    MainCard,
+    /// Slots share one cache.
+    Unified,
     Flash,
     Drafts,
     Drafter,
@@ -189,6 +195,10 @@ const LLAMACPP: &[(Means, &str)] = &[
     (Layers, "ngl gpu-layers n-gpu-layers"),
     (ExpertLayers, "ncmoe n-cpu-moe"),
     (AllExperts, "cmoe cpu-moe"),
+    (Means::Unified, "kvu kv-unified"),
+    (Means::Shares, "ts tensor-split"),
+    (Means::Dealt, "sm split-mode"),
+    (Means::MainCard, "mg main-gpu"),
     (Flash, "fa flash-attn"),
     (KvPart, "ctk cache-type-k ctv cache-type-v"),
     (Drafts, "draft draft-n draft-max spec-draft-n-max"),
@@ -198,7 +208,7 @@ const LLAMACPP: &[(Means, &str)] = &[
     (Depth, "d n-depth"),
     (
         Bears,
-        "ot override-tensor ts tensor-split sm split-mode mg main-gpu nkvo no-kv-offload kvu kv-unified swa- \
+        "ot override-tensor nkvo no-kv-offload swa- \
          full ngld gpu-layers-draft n-gpu-layers-draft cd ctx-size-draft mmproj mm no-mmproj cram cache-ram \
          device dev rpc hff hf-file lora lora-scaled cb cont-batching nocb no-cont-batching fit fitt fit- \
          target fitc fit-ctx threads t threads-batch tb mlock no-mmap mmap load-mode numa rope-scaling rope- \

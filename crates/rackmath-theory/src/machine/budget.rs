@@ -34,6 +34,7 @@ use crate::deployment::Deployment;
 use crate::layout::stage_layers;
 use crate::pages::{Kept, Pages};
 use crate::placement::{Held, Load, bytes_here, stage_weights};
+use crate::split::Split;
 use rackmath_spec::Dtype;
 use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::launch::Start;
@@ -41,6 +42,7 @@ use rackmath_spec::memory::{Graphs, MemoryRule, Reserve, Way};
 use rackmath_spec::model::{Block, Body, Ffn, Formats, Linear, Mixer, Mlp, Shape};
 use rackmath_spec::tower::{Rule, Sense};
 use rackmath_units::{Bytes, Fraction};
+use std::sync::Arc;
 
 const GIB: f64 = 1_073_741_824.0;
 const MIB: f64 = 1_048_576.0;
@@ -116,6 +118,11 @@ impl Budget {
         self.refusal.is_none()
     }
 
+    /// What is asked for: weights, the dry run, what libraries take, and the cache.
+    pub fn needed(&self) -> Bytes {
+        self.weights + self.activation + self.outside + self.cache
+    }
+
     /// Sequences of so many tokens that the cache of one attention group holds.
     pub fn room(&self, tokens: f64) -> f64 {
         let each = self.pages.held(tokens.max(1.0));
@@ -138,8 +145,61 @@ struct Asked {
     drafts: u64,
 }
 
-/// The budget of a start. The engine's own version decides unless another is given; without either it is the newest.
+/// The budget of a start: of several cards that share the layers, that of the first which is refused, else of the fullest.
 pub fn budget(on: &Deployment, start: &Start, version: Option<Version>) -> Budget {
+    let all = budgets(on, start, version);
+    let left = |b: &Budget| b.total.get() - b.needed().get();
+    let fullest = || all.iter().min_by(|a, b| left(a).total_cmp(&left(b)));
+    let one = *all.iter().find(|b| !b.starts()).or_else(fullest).expect("a card");
+    let longest_possible = all.iter().map(|b| b.longest_possible).min().unwrap_or(one.longest_possible);
+    Budget { longest_possible, ..one }
+}
+
+/// The budgets of a start, one for each of the cards that share the layers of a model; one where all chips hold alike. The engine's own
+/// version decides unless another is given; without either it is the newest.
+pub fn budgets(on: &Deployment, start: &Start, version: Option<Version>) -> Vec<Budget> {
+    match (on.split.as_deref().filter(|split| !split.cards.is_empty()), &on.model.body) {
+        (Some(split), Body::Layers(shape)) => on_cards(on, start, version, split, shape),
+        _ => vec![alike(on, start, version)],
+    }
+}
+
+/// What each of several cards is asked for: its layers with their cache; embedding and head lie on the last. Where matrices are cut
+/// instead of layers, each has its share of them all and the last has the cache.
+fn on_cards(on: &Deployment, start: &Start, version: Option<Version>, split: &Split, shape: &Shape) -> Vec<Budget> {
+    let own = plain(&on.engine);
+    let rule = on.engine.memory_rule(version.or(on.engine.version)).unwrap_or(&own);
+    let hosted = Arc::new(Split { cards: Vec::new(), ..split.clone() });
+    let layers = shape.n_layers() - (split.layers as u64).min(shape.n_layers());
+    let others = split.cards.iter().map(|card| card.layers).sum::<f64>();
+    let cards = split.cards.iter().map(|card| (&card.system, card.layers));
+    let cards = cards.chain([(&on.system, layers as f64 - others)]);
+    let mut first = shape.n_layers() - layers;
+    let mut all = Vec::with_capacity(split.cards.len() + 1);
+    for (at, (system, n)) in cards.enumerate() {
+        let here = Deployment { system: system.clone(), split: Some(hosted.clone()), ..on.clone() };
+        let last = at == split.cards.len();
+        let index = if last { 0 } else { at as u64 + 1 };
+        let total = found(&here).get();
+        let asked = Asked::of(&here, rule, start, total);
+        let held = |index: u64, of: (u64, u64)| stage(&here, rule, start, &asked, total, shape, (index, of.0, of.1));
+        let stage = if split.cache {
+            held(index, (first, n as u64))
+        } else {
+            let of = (shape.n_layers() - layers, layers);
+            let (whole, inner) = (held(index, of), held(1, of).weights);
+            let weights = whole.weights - inner * (1.0 - n / layers.max(1) as f64);
+            let pages = if last { whole.pages } else { Pages::plain(0.0, whole.pages.block) };
+            Stage { weights, pages, ..whole }
+        };
+        first += n as u64;
+        let graphs = graphs(rule, &asked, shape, 1, 0, rule.graphs.base_gib);
+        all.push(finish(rule, start, &asked, total, &[stage], graphs, estimate(rule, &asked, shape, 1, 0)));
+    }
+    all
+}
+
+fn alike(on: &Deployment, start: &Start, version: Option<Version>) -> Budget {
     let own;
     let rule = if let Some(rule) = on.engine.memory_rule(version.or(on.engine.version)) {
         rule
@@ -341,6 +401,7 @@ fn stage(
         drafts: asked.drafts,
         prefixes: start.prefix_cache.unwrap_or(false),
         draft_layers,
+        halves: start.halves,
     };
     let last = index + 1 == on.layout.degrees().pp;
     let beside = on.beside().get() - unloaded(on, start, shape);
@@ -670,8 +731,11 @@ fn finish(
     let context = total - free;
     let set_aside = if rule.graphs.counted { estimate } else { 0.0 };
     let usable = usable(rule, asked, total, free);
+    // llama.cpp deals its context to slots, which keep their caches apart unless told.
+    let slots = if rule.way == Way::Asked && !start.unified { start.sequences.unwrap_or(1).max(1) } else { 1 };
+    let longest = (asked.longest / slots).max(1);
     let left = |stage: &Stage| match rule.way {
-        Way::Asked => stage.pages.bytes(stage.pages.most(asked.longest as f64)),
+        Way::Asked => stage.pages.bytes(stage.pages.most(longest as f64)) * slots as f64,
         _ => left(rule, asked, total, set_aside, stage),
     };
     let blocks = |stage: &Stage| stage.pages.blocks(start.cache.map_or_else(|| left(stage), Bytes::get));
@@ -679,11 +743,16 @@ fn finish(
     let fullest = stages.iter().min_by_key(|stage| blocks(stage)).unwrap_or(first);
     let (pages, n) = (fullest.pages, start.blocks.unwrap_or_else(|| blocks(fullest)));
     let cache = start.cache.map_or_else(|| left(first), Bytes::get);
-    let most = pages.most(asked.longest as f64);
+    let most = pages.most(longest as f64);
     let concurrency = if most > 0.0 { n as f64 / most } else { 0.0 };
-    let tokens = if rule.prints_requests { (concurrency * asked.longest as f64) as u64 } else { pages.tokens(n) };
+    let tokens = if rule.prints_requests { (concurrency * longest as f64) as u64 } else { pages.tokens(n) };
     let tokens = start.cache_tokens.map_or(tokens, |most| tokens.min(most));
-    let possible = pages.longest(n, u64::from(u32::MAX));
+    // Where a context is asked for, the longest is what the card has room for.
+    let room = total - fullest.weights - fullest.activation - fullest.outside;
+    let possible = match rule.way {
+        Way::Asked => pages.longest(pages.blocks(room.max(0.0) / slots as f64), u64::from(u32::MAX)),
+        _ => pages.longest(n, u64::from(u32::MAX)),
+    };
     let spare = free - usable + (usable - stages.iter().map(|s| s.weights).fold(0.0, f64::max)).min(0.0);
     let fullest_left = start.cache.map_or_else(|| stages.iter().map(left).fold(f64::INFINITY, f64::min), Bytes::get);
     let bytes = |amount: f64| Bytes::b(amount.max(0.0));
@@ -692,17 +761,20 @@ fn finish(
         Some(Refusal::NotFree { free: bytes(free), desired: bytes(usable) })
     } else if weights > free {
         Some(Refusal::Weights { needed: bytes(weights), free: bytes(free) })
-    } else if fullest_left <= 0.0 {
+    } else if rule.way != Way::Asked && fullest_left <= 0.0 {
         Some(Refusal::NoRoom { missing: bytes(-fullest_left) })
     // Only vLLM asks for room for one sequence of the longest length; others start and turn longer requests away.
     } else if rule.way == Way::Share && most > n as f64 {
         let needed = bytes(pages.bytes(most));
-        let longest = asked.longest;
         Some(Refusal::TooLong { longest, needed, available: bytes(fullest_left), possible: possible.min(longest) })
     } else if rule.way == Way::Share && context > 0.0 && !asked.eager && graphs > spare + set_aside {
         Some(Refusal::Capture { needed: bytes(graphs), free: bytes(spare + set_aside) })
     } else {
-        None
+        // Buffers that are asked for one after the other must all be there.
+        let needed = |s: &Stage| s.weights + s.activation + s.outside + left(s);
+        let most = stages.iter().map(needed).fold(0.0, f64::max);
+        let over = rule.way == Way::Asked && most > total;
+        over.then(|| Refusal::Buffers { needed: bytes(most), free: bytes(total) })
     };
     Budget {
         way: rule.way,
@@ -721,7 +793,7 @@ fn finish(
         blocks: n,
         tokens,
         concurrency,
-        longest: asked.longest,
+        longest,
         longest_possible: possible,
         pass: asked.pass as u64,
         sequences: asked.sequences as u64,

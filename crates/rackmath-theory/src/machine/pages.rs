@@ -117,6 +117,8 @@ pub struct Kept {
     pub prefixes: bool,
     /// Layers of a draft beside the model's own, with caches like its last layer's.
     pub draft_layers: u64,
+    /// Formats of keys and of values, where they differ.
+    pub halves: Option<(Dtype, Dtype)>,
 }
 
 impl Pages {
@@ -149,7 +151,7 @@ impl Pages {
                 folded += cache.stored_per_token().get() * here as f64;
                 all.fixed += cache.stored_fixed().get() * here as f64;
             } else {
-                all.add(Kind { layers: run.n, here, ..kind(on, rule, &run.block, kept.drafts) });
+                all.add(Kind { layers: run.n, here, ..kind(on, rule, &run.block, &kept) });
             }
         }
         if kept.draft_layers > 0 {
@@ -157,7 +159,7 @@ impl Pages {
             let layers = kept.draft_layers;
             let here = if stage.0 + stage.1 == shape.n_layers() { layers } else { 0 };
             if let Some(block) = draft {
-                all.add(Kind { layers, here, ..kind(on, rule, block, kept.drafts) });
+                all.add(Kind { layers, here, ..kind(on, rule, block, &kept) });
             }
         }
         if folded > 0.0 {
@@ -352,7 +354,7 @@ fn here(on: &Deployment, (first, n): (u64, u64)) -> (u64, u64) {
     (from, first + n - from)
 }
 
-fn kind(on: &Deployment, rule: &MemoryRule, block: &Block, drafts: u64) -> Kind {
+fn kind(on: &Deployment, rule: &MemoryRule, block: &Block, kept: &Kept) -> Kind {
     let d = on.layout.degrees();
     // Tokens are dealt to chips by the page; what is left cuts an entry.
     let dealt = if matches!(block.mixer, Mixer::Attention(_) | Mixer::Latent(_)) { d.cp * d.dcp } else { d.cp };
@@ -367,7 +369,15 @@ fn kind(on: &Deployment, rule: &MemoryRule, block: &Block, drafts: u64) -> Kind 
                 Span::Window(w) | Span::Chunk(w) => Some(w).filter(|_| rule.windows),
                 _ => None,
             };
-            Kind { span, entry: entry(&block.mixer), ..Kind::default() }
+            let entry = match kept.halves {
+                // Keys and values of a head take their parts of an entry.
+                Some((keys, values)) => {
+                    let of = |format| kv::layer(&block.mixer, format).stored_per_token().get() / shards;
+                    (of(keys) * a.qk_dim as f64 + of(values) * a.v_dim as f64) / (a.qk_dim + a.v_dim) as f64
+                }
+                None => entry(&block.mixer),
+            };
+            Kind { span, entry, ..Kind::default() }
         }
         Mixer::Latent(a) if a.indexer.is_some() && on.kv.bits() < 12.0 => {
             // Sparse latent attention keeps 8-bit latents with a 32-bit scale for each 128, and 16-bit rotary keys.
@@ -376,6 +386,6 @@ fn kind(on: &Deployment, rule: &MemoryRule, block: &Block, drafts: u64) -> Kind 
             Kind { entry: entry(&block.mixer) + (own - plain) / shards, ..Kind::default() }
         }
         Mixer::Latent(_) => Kind { entry: entry(&block.mixer), ..Kind::default() },
-        Mixer::Linear(linear) => Kind { state: kv::state(linear, drafts) / shards, ..Kind::default() },
+        Mixer::Linear(linear) => Kind { state: kv::state(linear, kept.drafts) / shards, ..Kind::default() },
     }
 }

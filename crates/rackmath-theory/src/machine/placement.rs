@@ -23,7 +23,7 @@ use crate::deployment::Deployment;
 use crate::kv;
 use crate::layout::{domain, stage_layers};
 use crate::network::distinct_ranks;
-use crate::split::Away;
+use crate::split::{self, Away};
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Block, Body, Ffn, Formats, Mixer, Shape};
 use rackmath_units::{Bytes, Flop, Fraction, Params, Tokens};
@@ -110,12 +110,25 @@ pub enum Fit {
 /// Places a model. A model known by its totals is spread evenly, as on the board.
 pub fn place(on: &Deployment, load: &Load) -> Placement {
     let capacity = budget::found(on);
-    let stages = match &on.model.body {
+    let stages = main(on, load);
+    let cards = split::on_cards(on, load).into_iter().filter(|(held, room)| held > room);
+    let lacks = cards.map(|(held, room)| held.less(room).get()).reduce(f64::max);
+    let fit = match (fit(&stages, capacity), lacks) {
+        // Another card is too small for its layers.
+        (Fit::Fits { .. }, Some(lacks)) => {
+            Fit::TooLarge { missing: Bytes::b(lacks), stage: 0, weights_alone: false, kv_alone: false }
+        }
+        (fit, _) => fit,
+    };
+    Placement { stages, capacity, fit }
+}
+
+/// The chips of the layout, whatever lies on further cards.
+pub(crate) fn main(on: &Deployment, load: &Load) -> Vec<Stage> {
+    match &on.model.body {
         Body::Layers(shape) => place_layers(on, load, shape),
         Body::Lump(_) => place_lump(on, load),
-    };
-    let fit = fit(&stages, capacity);
-    Placement { stages, capacity, fit }
+    }
 }
 
 fn fit(stages: &[Stage], capacity: Bytes) -> Fit {
@@ -332,11 +345,15 @@ pub fn largest_batch(on: &Deployment, load: &Load) -> f64 {
         return 0.0;
     }
     // Memory is a line in the batch, so two points give its slope on the fullest stage.
-    let room = |p: &Placement| p.stages.iter().map(|s| p.capacity.get() - s.held.total().get()).collect::<Vec<_>>();
+    let room = |p: &Placement, batch: f64| {
+        let stages = p.stages.iter().map(|s| p.capacity.get() - s.held.total().get());
+        let cards = split::on_cards(on, &Load { batch, ..*load }).into_iter();
+        stages.chain(cards.map(|(held, room)| room.get() - held.get())).collect::<Vec<_>>()
+    };
     let step = on.layout.degrees().dp as f64;
-    let fits = room(&none)
+    let fits = room(&none, 0.0)
         .into_iter()
-        .zip(room(&at(step)))
+        .zip(room(&at(step), step))
         .map(|(free, less)| if free - less > 0.0 { free / (free - less) * step } else { f64::INFINITY })
         .fold(f64::INFINITY, f64::min);
     if fits.is_finite() { fits.floor() } else { 1e9 }

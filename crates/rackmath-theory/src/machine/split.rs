@@ -26,6 +26,7 @@
 //! Source: ours; llama.cpp `-ngl`, `--n-cpu-moe` and `ggml_backend_offload_op`, vLLM `--cpu-offload-gb`, KTransformers
 //! DeepseekR1_V3_tutorial.md.
 
+use crate::budget;
 use crate::count::Part;
 use crate::deployment::{Deployment, Links};
 use crate::placement::{self, Fit, Load, place};
@@ -121,9 +122,8 @@ impl Split {
 /// Bytes of weights and of cache that do not lie on the chips: in host memory, and on further cards.
 pub fn on_host(on: &Deployment, load: &Load) -> (Bytes, Bytes) {
     let sum = |on: &Deployment| {
-        let placed = place(on, load);
         let chips = |s: &placement::Stage| s.chips as f64;
-        placed.stages.iter().fold((0.0, 0.0), |(weights, kv), s| {
+        placement::main(on, load).iter().fold((0.0, 0.0), |(weights, kv), s| {
             (weights + s.held.all_weights().get() * chips(s), kv + s.held.kv * chips(s))
         })
     };
@@ -133,12 +133,15 @@ pub fn on_host(on: &Deployment, load: &Load) -> (Bytes, Bytes) {
 
 /// What each further card holds: weights and cache of its layers, with the work space of a pass.
 pub fn on_cards(on: &Deployment, load: &Load) -> Vec<(Bytes, Bytes)> {
-    let Some(split) = on.split.as_deref() else { return Vec::new() };
-    let space = place(on, load).stages.first().map_or(0.0, |s| s.held.activations + s.held.buffers);
+    let Some(split) = on.split.as_deref().filter(|split| !split.cards.is_empty()) else { return Vec::new() };
+    let main = &placement::main(on, load)[0].held;
+    let space = main.activations + main.buffers;
+    let share = 1.0 - main.reserve / budget::found(on).get();
     let cards = split.places().into_iter().filter(|place| !place.host.chip.processor);
     cards
         .map(|place| {
-            let room = place.host.chip.memory.size() * on.utilisation(load).get();
+            let card = Deployment { system: place.host.clone(), ..on.clone() };
+            let room = budget::found(&card) * share.max(0.0);
             let (weights, kv) = on_host(&Deployment { split: Some(place.into()), ..on.clone() }, load);
             (weights + kv + Bytes::b(space), room)
         })

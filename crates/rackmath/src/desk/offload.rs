@@ -1,6 +1,7 @@
 //! Weights in the host's memory, as people ask for it: `-ngl`, `--n-cpu-moe`, `--cpu-offload-gb`, and which of them would fit.
 
 use super::prelude::*;
+use rackmath_spec::engine::Engine;
 use rackmath_spec::model::Shape;
 use rackmath_spec::{Kind, System};
 use rackmath_theory::deployment::Deployment;
@@ -99,37 +100,72 @@ pub struct CardHeld {
 /// Cards of one machine, before the last of them, which the setting is left with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Cards {
-    others: Vec<Arc<System>>,
-    name: Option<String>,
+    pub(crate) others: Vec<Arc<System>>,
+    pub(crate) name: Option<String>,
 }
 
-/// Takes cards joined by + out of a setting: they are stages of one llama.cpp, computed one after another.
+/// Cards that one llama.cpp takes at most (`LLAMA_MAX_DEVICES` of llama.h).
+pub(crate) const MOST: u64 = 16;
+
+/// Whether the layers of a model are dealt to the cards of a machine: those joined by +, and those llama.cpp finds where no layout
+/// is asked for.
+pub(crate) fn dealt(catalog: &Catalog, setting: &Setting, engine: &Engine, cut: bool) -> bool {
+    let llama = engine.family == "llamacpp";
+    if setting.on.contains('+') {
+        return llama;
+    }
+    let machine = || catalog.system(super::setting::machine(&setting.on).ok()?.0).ok();
+    let several = |s: &System| (2..=MOST).contains(&setting.chips.unwrap_or(s.n_chips)) && !s.chip.processor;
+    let cards = || machine().is_some_and(|s| several(&s));
+    llama && !cut && cards()
+}
+
+/// Takes the cards of one machine, joined by + where they differ, out of a setting: they are stages of one llama.cpp, computed one
+/// after another.
 pub(crate) fn cards(catalog: &Catalog, setting: &Setting) -> Result<(Setting, Cards), Error> {
-    const MOST: u64 = 16;
     let mut all: Vec<Arc<System>> = Vec::new();
-    let mut price = setting.price_usd_per_chip_hour.or(Some(0.0));
+    let mut price = Some(0.0);
+    let mut names: Vec<String> = Vec::new();
     for part in setting.on.split('+') {
         let (name, stated) = super::setting::machine(part)?;
         let system = catalog.system(name).map_err(|e| e.at("setting.on"))?;
         refuse_if(system.chip.processor, "setting.on", part, "a card; the processor beside it is {host}")?;
-        let n = system.n_chips;
+        let n = setting.chips.unwrap_or(system.n_chips);
         refuse_if(
             all.len() as u64 + n > MOST,
             "setting.on",
             &setting.on,
             format!("at most {MOST} cards of one machine"),
         )?;
-        let known = stated.or(system.chip.usual_price().map(|p| p.value.get() * 3600.0));
+        let usual = system.chip.usual_price().map(|p| p.value.get() * 3600.0);
+        let known = setting.price_usd_per_chip_hour.or(stated).or(usual);
         price = price.zip(known).map(|(sum, one)| sum + one * n as f64);
         let one = catalog.system(&system.chip.id).map_err(|e| e.at("setting.on"))?;
         all.extend((0..n).map(|_| one.clone()));
+        let own = &system.chip.name;
+        names.push(if n == system.n_chips { system.name.clone() } else { format!("{n} x {own}") });
     }
-    let names: Vec<&str> = all.iter().map(|s| s.chip.name.as_str()).collect();
     let name = Some(names.join(" + "));
     let last = all.pop().map_or_else(String::new, |last| last.id.clone());
-    let price = setting.price_usd_per_chip_hour.or(price.filter(|p| *p > 0.0));
-    let setting = Setting { on: last, price_usd_per_chip_hour: price, ..setting.clone() };
+    let price = price.filter(|p| *p > 0.0);
+    let setting = Setting { on: last, price_usd_per_chip_hour: price, chips: None, ..setting.clone() };
     Ok((setting, Cards { others: all, name }))
+}
+
+/// Deals the layers that do not lie with the host to cards, as llama.cpp does: the output counts as one more layer, and a layer goes to
+/// the first card whose share, with those before it, reaches beyond the layer's own place. The last card gets what is left.
+///
+/// Source: ggml-org/llama.cpp src/llama-model.cpp, `load_tensors` (`get_layer_buft_list`).
+pub(crate) fn deal(split: &mut Split, layers: u64, others: &[Arc<System>], shares: &[f64]) {
+    let here = layers as f64 - split.layers;
+    let sum: f64 = shares.iter().sum();
+    let (mut dealt, mut before) = (0.0, 0.0);
+    for (system, share) in others.iter().zip(shares) {
+        before += share;
+        let to = ((here + 1.0) * before / sum).ceil().min(here);
+        split.cards.push(Card { system: system.clone(), layers: to - dealt });
+        dealt = to;
+    }
 }
 
 /// An engine that keeps no weights with the host.
@@ -164,8 +200,8 @@ impl Offloaded {
         refuse_if(
             self.tensor_split.is_some(),
             "tensor_split",
-            "one kind of card",
-            "cards joined by + in {setting.on}",
+            "one card, or a layout",
+            "several cards under llamacpp, such as 2xrtx-3090, or joined by + in {setting.on}",
         )?;
         if !self.asked() {
             return Ok(());
@@ -237,12 +273,12 @@ impl Offloaded {
         refuse_if(
             self.asked(),
             "setting.on",
-            "cards joined by +",
+            "several cards",
             "one card where a part of the model lies with the host",
         )?;
-        let layers = on.model.shape().map_or(0, Shape::n_layers) as f64;
+        let layers = on.model.shape().map_or(0, Shape::n_layers);
         let own =
-            || cards.others.iter().map(|s| s.chip.memory.size().get()).chain([on.system.chip.memory.size().get()]);
+            || cards.others.iter().map(|s| s.chip.memory.seen().get()).chain([on.system.chip.memory.seen().get()]);
         let shares: Vec<f64> = self.tensor_split.clone().unwrap_or_else(|| own().collect());
         let sum: f64 = shares.iter().sum();
         let sound =
@@ -250,13 +286,7 @@ impl Offloaded {
         let expected = format!("{} shares, one for each card", cards.others.len() + 1);
         refuse_if(!sound, "tensor_split", format!("{shares:?}"), expected)?;
         let mut split = self.empty(catalog, on, true)?;
-        let (mut dealt, mut before) = (0.0, 0.0);
-        for (system, share) in cards.others.iter().zip(&shares) {
-            before += share;
-            let to = (layers * before / sum).round();
-            split.cards.push(Card { system: system.clone(), layers: to - dealt });
-            dealt = to;
-        }
+        deal(&mut split, layers, &cards.others, &shares);
         on.split = Some(split.into());
         Ok(())
     }
@@ -312,6 +342,14 @@ fn rated(field: &'static str, rate: f64) -> Result<ByteRate, Error> {
 fn processors(catalog: &Catalog) -> Vec<String> {
     let all = catalog.ids(Kind::Chips).filter(|id| catalog.chip(id).is_ok_and(|chip| chip.processor));
     all.map(str::to_owned).collect()
+}
+
+/// How a model is laid out, in short: its degrees, or the cards its layers are dealt to.
+pub(crate) fn layout_words(on: &Deployment) -> String {
+    match on.split.as_ref().map_or(0, |split| split.cards.len()) {
+        0 => crate::layout::words(&on.model, &on.layout),
+        others => format!("layers over {} cards", others + 1),
+    }
 }
 
 /// What lies where; nothing where all lies on the chips.

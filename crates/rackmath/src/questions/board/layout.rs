@@ -5,7 +5,7 @@ use crate::desk::line;
 use crate::desk::prelude::*;
 use crate::offload::{self, OffloadCard, Offloaded};
 use crate::support::{self, Asked};
-use rackmath_spec::engine::Version;
+use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::launch::Start;
 use rackmath_spec::model::{Ffn, Formats, Mixer};
@@ -98,6 +98,13 @@ pub struct DegreesRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flag" = "dcp decode-context-parallel-size"))]
     pub dcp: Option<u64>,
+}
+
+impl DegreesRequest {
+    /// Whether anything is cut over chips.
+    pub(crate) fn cuts(&self) -> bool {
+        [self.tp, self.pp, self.dp, self.cp, self.ep, self.etp, self.dcp].into_iter().flatten().any(|n| n > 1)
+    }
 }
 
 /// The placement and what follows from it.
@@ -297,7 +304,13 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         answer.assumptions.splice(0..0, said);
         return Ok(answer);
     }
-    let together = request.setting.on.contains('+');
+    let asked = request.engine.as_deref().map(|name| catalog.engine(name)).transpose().map_err(|e| e.at("engine"))?;
+    let cut = request.degrees.cuts() || request.flags.is_some();
+    let together = match &asked {
+        _ if request.setting.on.contains('+') => true,
+        Some((engine, _)) => offload::dealt(catalog, &request.setting, engine, cut),
+        None => false,
+    };
     let (alone, cards) = if together { offload::cards(catalog, &request.setting)? } else { Default::default() };
     let mut r = resolve(catalog, if together { &alone } else { &request.setting })?;
     let context = tokens("context", request.context, 0.0)?;
@@ -315,6 +328,9 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         r.found.deployment.engine = engine;
         request.offload.apply(catalog, &mut r.found.deployment, &load, &cards)?;
     }
+    if let Some((engine, _)) = &asked {
+        as_asked(request, engine, &mut r.found.deployment, &mut load);
+    }
     let mut most = placement::largest_batch(&r, &load);
     if layout_chosen && most < 1.0 && r.split.is_none() {
         // Attention cut over more chips is held fewer times.
@@ -327,6 +343,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         }
     }
     let layout = r.layout;
+    let counted = request.engine.as_deref().map(|name| counted(catalog, name, request, &r)).transpose()?;
+    if let Some((budget, ..)) = &counted {
+        let each = budget.room(context.get()).floor() * layout.degrees().dp as f64;
+        most = if budget.starts() { each } else { 0.0 };
+    }
     load.batch = match request.batch {
         Some(batch) => tokens("batch", batch, 1.0)?.get(),
         None => most.min(1024.0 * layout.degrees().dp as f64).max(1.0),
@@ -338,12 +359,13 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     };
     let lacks = offload::card_lacks(&r, &load);
     let fits = fits && lacks.is_none() && offload::host_lacks(&r, &load).is_none();
+    // An engine's own sum decides where one is named.
+    let fits = counted.as_ref().map_or(fits, |(budget, ..)| budget.starts());
     let command = |tool: &Tool| {
         let printed = flags::print(*tool, &layout).map_err(|error| error.without_file().to_string());
         let printed = printed.and_then(|line| runs(catalog, *tool, &r, request).map(|()| line));
         CommandCard { tool: tool.to_string(), flags: printed.clone().ok(), cannot: printed.err() }
     };
-    let counted = request.engine.as_deref().map(|name| counted(catalog, name, request, &r)).transpose()?;
     let (ideal, _) = catalog.engine("ideal")?;
     let long = support::too_long(catalog, &r.model, &ideal, context.get())?.filter(|_| !request.pretend);
     // No machine has positions that the model lacks: what is offered stays within them.
@@ -352,28 +374,40 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     Ok(Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
-        layout: words(&r.model, &layout),
+        layout: offload::layout_words(&r),
         layout_chosen,
         chips: layout.chips(),
         chips_available: r.system.n_chips,
         batch: load.batch,
         context: load.context.get(),
         capacity_bytes: placed.capacity.get(),
-        fits: long.is_none() && counted.as_ref().map_or(fits, |(budget, ..)| budget.starts()),
+        fits: long.is_none() && fits,
         missing_bytes: missing.get(),
         spare_bytes: spare.get(),
         verdict: long.map_or_else(
-            || counted.as_ref().map_or_else(|| verdict(&placed), |(budget, name, _)| as_counted(budget, name)),
+            || match (&counted, &lacks) {
+                (Some((budget, name, _)), _) => as_counted(budget, name),
+                (None, Some((card, missing))) => says("card_too_small").with("card", card).with("missing", *missing),
+                (None, None) => verdict(&placed),
+            },
             |long| says("not_placed").with("why", long.why),
         ),
-        first_change: if helps { first_change(&r, &load, most, |_| true) } else { None },
-        warning: kv_alone
+        first_change: match r.split.as_ref().filter(|split| !split.cards.is_empty()) {
+            _ if !helps => None,
+            Some(_) if most < 1.0 => Some(says("other_shares")),
+            _ => first_change(&r, &load, most, |_| true),
+        },
+        warning: (kv_alone && !fits)
             .then(|| says("kv_alone_too_large"))
-            .or_else(|| lacks.map(|(card, lacks)| says("card_too_small").with("card", card).with("missing", lacks)))
+            .or_else(|| {
+                lacks
+                    .filter(|_| !fits)
+                    .map(|(card, lacks)| says("card_too_small").with("card", card).with("missing", lacks))
+            })
             .or_else(|| offload::host_lacks(&r, &load).map(|missing| says("host_too_small").with("missing", missing))),
         split_that_fits: if helps { offload::would_fit(catalog, &request.offload, &r, &load) } else { None },
         offload: offload::card(&r, &load),
-        batch_max: counted.as_ref().map_or(most, |(budget, ..)| budget.room(load.context.get()).floor()),
+        batch_max: most,
         context_max: match &counted {
             Some((budget, ..)) => {
                 let each = (budget.tokens as f64 / load.batch.max(1.0)).floor();
@@ -388,11 +422,26 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         commands: Tool::VARIANTS.iter().map(command).collect(),
         assumptions: vec![
             r.in_formats("weights_and_cache"),
-            says("engine_memory").with("share", utilisation).with("memory", r.system.chip.memory.size()),
-            says("pass_holds").with("tokens", max_tokens),
+            says("engine_memory").with("share", r.utilisation(&load)).with("memory", placed.capacity),
+            says("pass_holds").with("tokens", load.tokens),
             says("bytes_a_value"),
         ],
     })
+}
+
+/// Places a model as a named engine runs it: in its cache's format, with its passes and its share of the memory unless these are said.
+fn as_asked(request: &Request, engine: &Arc<Engine>, on: &mut Deployment, load: &mut Load) {
+    let usual = Request::default();
+    if request.setting.kv.is_none() {
+        on.kv = usual_cache(&on.model, on.formats, engine);
+    }
+    on.engine = engine.clone();
+    if request.max_num_batched_tokens == usual.max_num_batched_tokens {
+        load.tokens = engine.schedule.chunk;
+    }
+    if request.memory_utilisation == usual.memory_utilisation {
+        load.utilisation = None;
+    }
 }
 
 /// The engine's own sum for requests of this context, and the shares with which it would start.

@@ -22,6 +22,7 @@ enum Knob {
     Kv,
     Weights,
     Tp,
+    Eager,
 }
 
 fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
@@ -34,6 +35,7 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "--kv-cache-dtype fp8",
             "--quantization fp8",
             "--tensor-parallel-size",
+            "--enforce-eager",
         ],
         Program::Sglang => [
             "--context-length",
@@ -43,6 +45,7 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "--kv-cache-dtype fp8_e4m3",
             "--quantization fp8",
             "--tp-size",
+            "--disable-cuda-graph",
         ],
         Program::TrtLlm => [
             "--max_seq_len",
@@ -52,8 +55,9 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "",
             "",
             "--tp_size",
+            "",
         ],
-        Program::LlamaCpp => ["-c", "", "-np", "-ub", "-ctk q8_0 -ctv q8_0", "", ""],
+        Program::LlamaCpp => ["-c", "", "-np", "-ub", "-ctk q8_0 -ctv q8_0", "", "", ""],
     };
     Some(names[knob as usize]).filter(|name| !name.is_empty())
 }
@@ -90,6 +94,9 @@ pub(super) fn tried(case: &Case, b: &Budget, starts: bool) -> Vec<Change> {
         let longest = possible / step * step;
         add(Knob::Longest, Some(longest.to_string()), on, &Start { longest: Some(longest), ..start.clone() }, None);
     }
+    if let Some(Refusal::Capture { .. }) = b.refusal {
+        add(Knob::Eager, None, on, &Start { eager: true, ..start.clone() }, Some(says("check_no_graphs")));
+    }
     if let Some(Refusal::NotFree { free, .. }) = b.refusal {
         let share = prints::share_below(free, b.total);
         let said = Start { utilisation: Fraction::checked(share), ..start.clone() };
@@ -109,7 +116,16 @@ pub(super) fn tried(case: &Case, b: &Budget, starts: bool) -> Vec<Change> {
             break;
         }
     }
-    if b.sequences > 256 {
+    // Buffers that are asked for: the longest context there is room for, of all slots together.
+    if let (Some(Refusal::Buffers { .. }), Program::LlamaCpp) = (b.refusal, case.launch.program)
+        && b.longest_possible >= 256
+    {
+        let slots = if start.unified { 1 } else { start.sequences.unwrap_or(1).max(1) };
+        let longest = b.longest_possible.min(b.longest) / 256 * 256 * slots;
+        add(Knob::Longest, Some(longest.to_string()), on, &Start { longest: Some(longest), ..start.clone() }, None);
+    }
+    // Fewer slots of llama.cpp share the same context.
+    if b.sequences > 256 && case.launch.program != Program::LlamaCpp {
         let said = Start { sequences: Some(256), ..start.clone() };
         add(Knob::Sequences, Some("256".into()), on, &said, Some(says("check_fewer_sequences")));
     }
@@ -123,7 +139,8 @@ pub(super) fn tried(case: &Case, b: &Budget, starts: bool) -> Vec<Change> {
         } else {
             Dtype::Fp8
         };
-        add(Knob::Kv, None, &Deployment { kv: format, ..on.clone() }, start, Some(says("check_narrow_cache")));
+        let said = Start { halves: None, ..start.clone() };
+        add(Knob::Kv, None, &Deployment { kv: format, ..on.clone() }, &said, Some(says("check_narrow_cache")));
     }
     if !starts && on.formats.linear.bits() > 12.0 {
         let narrow = Deployment { formats: on.model.formats_in(Dtype::Fp8), ..on.clone() };

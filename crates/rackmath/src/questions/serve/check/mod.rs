@@ -21,21 +21,21 @@ mod prints;
 pub(crate) use prints::why;
 
 use crate::desk::line::{self, Source};
-use crate::desk::offload::Offloaded;
+use crate::desk::offload::{self, Offloaded};
 use crate::desk::prelude::*;
-use crate::layout::words as layout_words;
 use crate::setting::{find, machine};
 use crate::support::{self, Asked};
+use rackmath_spec::System;
 use rackmath_spec::engine::Version;
-use rackmath_spec::launch::Start;
+use rackmath_spec::launch::{Dealt, Start};
 use rackmath_spec::line::{Launch, Program, Use};
-use rackmath_spec::memory::Way;
 use rackmath_spec::model::{Body, Formats, Shape};
 use rackmath_theory::adapters::Adapters;
 use rackmath_theory::budget::{self, Budget};
 use rackmath_theory::count::lora::Targets;
 use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::layout::check_shape;
+use rackmath_theory::split::Card;
 
 /// A command line and the machine it is typed on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -196,9 +196,20 @@ impl Case {
         self.tried(&self.on, &self.start)
     }
 
+    /// The same of each card that has a part of the model of its own.
+    fn each(&self) -> Vec<Budget> {
+        let mut all = budget::budgets(&self.on, &self.start, self.version);
+        // The card with the cache is counted last and may stand before.
+        let main = self.start.main.unwrap_or(0) as usize;
+        if self.start.dealt == Dealt::Rows && main < all.len() {
+            all[main..].rotate_right(1);
+        }
+        all
+    }
+
     /// The engine's sum; the longest sequence is what memory holds where the line leaves it to the engine.
     fn tried(&self, on: &Deployment, start: &Start) -> Budget {
-        let first = buffered(&budget::budget(on, start, self.version));
+        let first = budget::budget(on, start, self.version);
         if !(self.launch.fit_longest && matches!(first.refusal, Some(budget::Refusal::TooLong { .. }))) {
             return first;
         }
@@ -207,23 +218,80 @@ impl Case {
     }
 }
 
-/// Buffers that are asked for one after the other (llama.cpp) must all be there.
-fn buffered(b: &Budget) -> Budget {
-    let needed = b.weights + b.activation + b.outside + b.cache;
-    let over = b.way == Way::Asked && b.refusal.is_none() && needed > b.total;
-    Budget { refusal: over.then_some(budget::Refusal::Buffers { needed, free: b.total }).or(b.refusal), ..*b }
-}
-
 /// Layers and experts that a line leaves with the host.
 fn split(catalog: &Catalog, launch: &Launch, on: &mut Deployment) -> Result<bool, Error> {
     let layers = on.model.shape().map_or(0, Shape::n_layers);
     let start = &launch.start;
     let some = start.layers.is_some_and(|n| n < layers) || start.expert_layers.is_some_and(|n| n > 0);
     if some && launch.program == Program::LlamaCpp {
-        let asked = Offloaded { gpu_layers: start.layers, n_cpu_moe: start.expert_layers, ..Offloaded::default() };
-        on.split = Some(asked.split(catalog, on)?.into());
+        on.split = Some(hosted(start).split(catalog, on)?.into());
     }
     Ok(on.split.is_some())
+}
+
+fn hosted(start: &Start) -> Offloaded {
+    Offloaded { gpu_layers: start.layers, n_cpu_moe: start.expert_layers, ..Offloaded::default() }
+}
+
+/// The cards of the machine, in their order, and which of them has what is not dealt: the first where rows are cut or all lies on one
+/// card, unless told; the last where layers are dealt, which has the output.
+fn cards(
+    launch: &Launch,
+    (others, counted): (&[Arc<System>], bool),
+    on: &Deployment,
+) -> Result<(Vec<Arc<System>>, usize), Error> {
+    let mut all: Vec<Arc<System>> = others.iter().chain([&on.system]).cloned().collect();
+    // A machine with a number of cards has no more of them.
+    let visible = launch.gpus.map(|n| (n as usize).clamp(1, offload::MOST as usize));
+    if let Some(n) = visible.filter(|n| !counted || *n < all.len()) {
+        all.resize(n, on.system.clone());
+    }
+    let main = launch.start.main.unwrap_or(0) as usize;
+    let there = all.len() - 1;
+    refuse_if(main > there, "command", format!("--main-gpu {main}"), format!("a card from 0 to {there}"))?;
+    Ok(if launch.start.dealt == Dealt::Layers { (all, there) } else { (all, main) })
+}
+
+/// Deals a model to the cards of a machine as llama.cpp does: all of them by layers, unless the line says otherwise. Rows of every matrix
+/// are as many bytes as the same share of the layers.
+fn dealt(catalog: &Catalog, launch: &Launch, others: (&[Arc<System>], bool), on: &mut Deployment) -> Result<(), Error> {
+    let (mut all, main) = cards(launch, others, on)?;
+    let start = &launch.start;
+    let mut shares: Vec<f64> = match &start.shares {
+        Some(given) => given.iter().copied().chain(std::iter::repeat(0.0)).take(all.len()).collect(),
+        None => all.iter().map(|s| s.chip.memory.seen().get()).collect(),
+    };
+    // Shares of cards that are not there leave nothing to deal by.
+    if shares.iter().sum::<f64>() <= 0.0 {
+        let expected = format!("a share above 0 for one of the {} cards", all.len());
+        return Err(Error::value("command", "--tensor-split", expected));
+    }
+    // Of cards that layers are dealt to, the last with a share has the output.
+    let main = match start.dealt {
+        Dealt::Layers => shares.iter().rposition(|share| *share > 0.0).unwrap_or(main),
+        Dealt::Rows | Dealt::One => main,
+    };
+    if start.dealt == Dealt::Layers {
+        all.truncate(main + 1);
+        shares.truncate(main + 1);
+    }
+    on.system = all.remove(main);
+    let own = shares.remove(main);
+    if all.is_empty() || start.dealt == Dealt::One {
+        return Ok(());
+    }
+    let mut split = hosted(start).split(catalog, on)?;
+    let layers = on.model.shape().map_or(0, Shape::n_layers);
+    if start.dealt == Dealt::Rows {
+        let (sum, here) = (shares.iter().sum::<f64>() + own, layers as f64 - split.layers);
+        split.cards = all.into_iter().zip(shares).map(|(system, s)| Card { system, layers: here * s / sum }).collect();
+        split.cache = false;
+    } else {
+        shares.push(own);
+        offload::deal(&mut split, layers, &all, &shares);
+    }
+    on.split = Some(split.into());
+    Ok(())
 }
 
 /// Slots for adapters, each as large as the largest rank.
@@ -239,9 +307,11 @@ fn adapters(catalog: &Catalog, launch: &Launch) -> Result<Option<Adapters>, Erro
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let case = case(catalog, request)?;
     let b = case.budget();
-    let refusal = case.early.clone().or_else(|| prints::refusal(&case.launch, &case.on, &b));
+    let refusal = case.early.clone().or_else(|| prints::refusal(&case.launch, &case.on, &b, &case.each()));
     let starts = refusal.is_none();
-    let longest = b.longest_possible.min(context(&case.on).unwrap_or(u64::MAX)).min(1 << 40);
+    // llama.cpp takes a context beyond the model's.
+    let told = if case.launch.program == Program::LlamaCpp { b.longest } else { 0 };
+    let longest = b.longest_possible.min(context(&case.on).unwrap_or(u64::MAX).max(told)).min(1 << 40);
     let (launch, on) = (&case.launch, &case.on);
     let list = catalog.flag_list(launch.program.list())?;
     let mut assumptions = case.assumptions.clone();
@@ -250,6 +320,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         b.refusal.filter(|_| case.early.is_some()).map(|later| says("check_later").with("why", prints::why(&later))),
     );
     let unknown = line::used(launch, |u| matches!(u, Use::Unknown(_) | Use::Other { .. }));
+    let cards = on.split.as_ref().filter(|s| !s.cards.is_empty()).map(|s| s.cards.len() as u64 + 1);
     Ok(Answer {
         verdict: verdict(&case, &b, starts, longest),
         starts,
@@ -258,8 +329,11 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         system: on.system.name.clone(),
         engine: on.engine.name.clone(),
         version: launch.version.clone(),
-        layout: layout_words(&on.model, &on.layout),
-        chips: on.layout.chips(),
+        layout: match cards.filter(|_| launch.start.dealt == Dealt::Rows) {
+            Some(n) => format!("rows of matrices over {n} cards"),
+            None => offload::layout_words(on),
+        },
+        chips: cards.unwrap_or_else(|| on.layout.chips()),
         weights: case.weights.clone(),
         kv: case.kv.clone(),
         total_gib: gib(b.total),
@@ -278,7 +352,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         max_num_batched_tokens: b.pass,
         max_num_seqs: b.sequences,
         longest_context: longest,
-        prints: if case.early.is_some() { Vec::new() } else { prints::lines(launch, on, &b) },
+        prints: if case.early.is_some() { Vec::new() } else { prints::lines(launch, on, &b, &case.each()) },
         changes: changes::tried(&case, &b, starts),
         startup: list
             .startup
@@ -347,8 +421,10 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     }
     let version = launch.version.as_deref().and_then(|text| text.parse::<Version>().ok());
     let (setting, stated) = setting(request, &launch)?;
-    let mut found = find(catalog, &setting)?;
     assumptions.extend(catalog.context_of(&setting.model).map(|tokens| says("check_context").with("tokens", tokens)));
+    let together = launch.program == Program::LlamaCpp && offload::dealt(catalog, &setting, &engine, false);
+    let (alone, others) = if together { offload::cards(catalog, &setting)? } else { Default::default() };
+    let mut found = find(catalog, if together { &alone } else { &setting })?;
     let on = &mut found.deployment;
     if launch.kv.is_none() {
         on.kv = usual_cache(&on.model, on.formats, &engine);
@@ -369,19 +445,28 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     if !matches!(on.model.body, Body::Layers(_)) {
         assumptions.push(says("check_lump").with("model", &on.model.name));
     }
-    let standing = support::stand(catalog, on, Asked::by(setting.weights.as_deref()), version)?;
+    // A type that is named is not cast, nor is a format.
+    let named = setting.weights.as_deref().or(launch.dtype.as_deref());
+    let standing = support::stand(catalog, on, Asked::by(named), version)?;
+    standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
     let split_block = standing.split_block(&on.layout);
     assumptions.extend(standing.remarks);
-    assumptions.extend(standing.refusal.map(|refusal| says("check_not_supported").with("why", refusal.why)));
     let early = early(catalog, &launch, on, stated)?;
+    let early = early.or_else(|| standing.refusal.map(|refusal| says("check_not_supported").with("why", refusal.why)));
     let early = early.or_else(|| split_block.map(|part| says("check_blocks").with("part", part)));
     let mut start = launch.start.clone();
     if let Some(scale) = scaled(&launch, on) {
         start.longest = start.longest.or(Some(scale));
     }
+    let hosted = split(catalog, &launch, on)?;
+    if launch.program == Program::LlamaCpp && !on.system.chip.processor {
+        let name = others.name.clone().unwrap_or_else(|| on.system.name.clone());
+        dealt(catalog, &launch, (&others.others, stated == Some(0)), on)?;
+        Arc::make_mut(&mut on.system).name = name;
+    }
     assumptions
         .push(says("check_machine").with("system", &on.system.name).with("memory", on.system.chip.memory.size()));
-    if split(catalog, &launch, on)? {
+    if hosted {
         assumptions.push(says("check_split"));
     }
     let list = catalog.flag_list(launch.program.list())?;
@@ -394,7 +479,8 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
         None => says("check_accuracy_unknown"),
     };
     assumptions.push(accuracy.with("engine", launch.program.name()));
-    let (weights, kv) = (found.format_words(), found.kv_words());
+    let weights = found.format_words();
+    let kv = start.halves.map_or_else(|| found.kv_words(), |(k, v)| format!("{k} keys and {v} values").into());
     Ok(Case { launch, on: found.deployment, start, version, weights, kv, early, assumptions })
 }
 

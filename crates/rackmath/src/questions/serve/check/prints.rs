@@ -19,8 +19,8 @@ fn first_engine(launch: &Launch, on: &Deployment) -> bool {
         }
 }
 
-/// Lines of a start.
-pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget) -> Vec<Remark> {
+/// Lines of a start; of llama.cpp those of each card.
+pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget, each: &[Budget]) -> Vec<Remark> {
     let (tokens, longest) = (grouped(b.tokens as f64), grouped(b.longest as f64));
     let texts = match launch.program {
         Program::Vllm if first_engine(launch, on) => vec![
@@ -49,11 +49,14 @@ pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget) -> Vec<Remark>
         )],
         Program::LlamaCpp => {
             let mib = |bytes: Bytes| bytes.get() / 1_048_576.0;
-            vec![
-                format!("CUDA0 model buffer size = {:.2} MiB", mib(b.weights)),
-                format!("CUDA0 KV buffer size = {:.2} MiB", mib(b.cache)),
-                format!("CUDA0 compute buffer size = {:.2} MiB", mib(b.activation)),
-            ]
+            let kinds: [(&str, fn(&Budget) -> Bytes); 3] =
+                [("model", |b| b.weights), ("KV", |b| b.cache), ("compute", |b| b.activation)];
+            let line =
+                |kind: &str, at: usize, bytes: Bytes| format!("CUDA{at} {kind} buffer size = {:.2} MiB", mib(bytes));
+            let all = |(kind, of): (&'static str, fn(&Budget) -> Bytes)| {
+                each.iter().enumerate().map(move |(at, b)| line(kind, at, of(b)))
+            };
+            kinds.into_iter().flat_map(all).collect()
         }
     };
     // A start that is refused prints as far as it comes.
@@ -63,7 +66,7 @@ pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget) -> Vec<Remark>
         Some(Refusal::NoRoom { .. }) if launch.program == Program::Vllm => 2,
         Some(Refusal::TooLong { .. }) if launch.program == Program::Vllm => 2,
         Some(Refusal::Capture { .. } | Refusal::Sampler { .. }) => 4,
-        Some(_) => 1,
+        Some(_) => each.len(),
     };
     let eager = b.graphs == Bytes::ZERO;
     let shown = texts.into_iter().take(far).filter(|text| !(eager && text.starts_with("Graph")));
@@ -71,7 +74,7 @@ pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget) -> Vec<Remark>
 }
 
 /// What the engine says when it does not start.
-pub(super) fn refusal(launch: &Launch, on: &Deployment, b: &Budget) -> Option<Remark> {
+pub(super) fn refusal(launch: &Launch, on: &Deployment, b: &Budget, each: &[Budget]) -> Option<Remark> {
     let refusal = b.refusal?;
     let u = b.utilisation.get();
     let text = match (launch.program, refusal) {
@@ -101,7 +104,8 @@ pub(super) fn refusal(launch: &Launch, on: &Deployment, b: &Budget) -> Option<Re
                 Refusal::Buffers { needed, .. } | Refusal::Weights { needed, .. } => needed,
                 _ => b.cache,
             };
-            format!("ggml_backend_cuda_buffer_type_alloc_buffer: allocating {:.2} MiB on device 0: cudaMalloc failed: out of memory", needed.get() / 1_048_576.0)
+            let device = each.iter().position(|b| !b.starts()).unwrap_or(0);
+            format!("ggml_backend_cuda_buffer_type_alloc_buffer: allocating {:.2} MiB on device {device}: cudaMalloc failed: out of memory", needed.get() / 1_048_576.0)
         }
         (_, Refusal::Weights { .. } | Refusal::Capture { .. } | Refusal::Sampler { .. } | Refusal::Buffers { .. }) => {
             "torch.OutOfMemoryError: CUDA out of memory.".into()

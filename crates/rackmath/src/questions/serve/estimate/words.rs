@@ -60,7 +60,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
         system: r.system.name.clone(),
         engine: on.engine.name.clone(),
         engine_id: on.engine.id.clone(),
-        layout: layout::words(&r.model, &on.layout),
+        layout: offload::layout_words(on),
         layout_chosen: case.chosen,
         chips: outcome.chips as u64,
         chips_available: r.system.n_chips,

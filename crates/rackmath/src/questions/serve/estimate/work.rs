@@ -66,7 +66,8 @@ impl<'a> Case<'a> {
     pub(crate) fn new(catalog: &'a Catalog, request: &'a Request) -> Result<Self, Error> {
         untouched(&request.setting)?;
         let (mut engine, uncovered) = catalog.engine(&request.engine)?;
-        let together = request.setting.on.contains('+') && engine.family == "llamacpp";
+        let cut = request.degrees.cuts() || request.flags.is_some() || request.disaggregated.is_some();
+        let together = offload::dealt(catalog, &request.setting, &engine, cut);
         let (alone, cards) = if together { offload::cards(catalog, &request.setting)? } else { Default::default() };
         let mut found = find(catalog, if together { &alone } else { &request.setting })?;
         overrides(request, &mut engine)?;
