@@ -242,7 +242,12 @@ fn binding(case: &Case, p: &Serving, waiting: f64, step: &Breakdown) -> Remark {
     }
     let (memory, stages) = (p.room * p.groups(), p.main.deployment.stages());
     let engine = case.ask.on.engine.schedule.sequences * stages * p.groups();
-    said.with(if memory <= engine { "memory_holds" } else { "engine_holds" }, memory.min(engine).floor())
+    let holder = match memory <= engine {
+        true => "memory_holds",
+        false if super::adapters::waits_for_slot(case) => "slots_hold",
+        false => "engine_holds",
+    };
+    said.with(holder, memory.min(engine).floor())
 }
 
 /// What no engine would start.
@@ -348,7 +353,9 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
     let w = case.scale.widths(&p.main);
     let intervals = says("intervals").with("tpot", float::exp(w.tpot)).with("ttft", float::exp(w.ttft));
     let targets = [case.request.ttft_ms, case.request.tpot_ms, case.request.e2e_ms].iter().any(Option::is_some);
-    let schedule = says(together).with("name", &engine.name).with("chunk", s.chunk).with("sequences", s.sequences);
+    // The engine's own limit, not what adapters' slots leave of it.
+    let sequences = r.deployment.engine.schedule.sequences;
+    let schedule = says(together).with("name", &engine.name).with("chunk", s.chunk).with("sequences", sequences);
     let taken = ask.on.utilisation(&ask.on.load(&ask.requests, ask.on.groups(), s.chunk));
     let load = [
         Some(schedule.with("memory", taken)),
