@@ -209,7 +209,7 @@ fn slo(case: &Case, outcome: &Outcome, met: &Met, stable: bool) -> Option<Slo> {
     for r in reached(case, &case.ask.requests, outcome, met).iter().filter(|_| stable) {
         held &= r.holds();
         misses.extend(r.value_ms.filter(|v| *v > r.limit_ms).map(|v| says(r.missed()).with("times", v / r.limit_ms)));
-        all.push(r.words());
+        all.push((r.holds(), r.words()));
     }
     if !stable {
         misses.push(says("more_than_served"));
@@ -220,7 +220,7 @@ fn slo(case: &Case, outcome: &Outcome, met: &Met, stable: bool) -> Option<Slo> {
         (true, false) => says("targets_met"),
         (false, false) => says("targets_missed").with("misses", misses),
         (held, true) => says(if held { "targets_kept" } else { "targets_broken" })
-            .with("all", all)
+            .with("all", all.iter().filter(|(holds, _)| *holds == held).map(|(_, r)| r.clone()).collect::<Vec<_>>())
             .with("share", met.run().map(|_| share)),
     };
     let [ttft_ms, tpot_ms, e2e_ms] = limits.map(|l| l.map(|l| l.ms));
@@ -282,6 +282,9 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option
             first_change: Some(says("disk_instead")),
         });
     }
+    if outcome.chips > p.machine() && p.room >= 1.0 {
+        return Some(too_few(case, p, outcome));
+    }
     if !outcome.fits {
         let requests = &case.ask.requests;
         let pool = p.split.as_ref().filter(|pool| pool.room < 1.0 && p.room >= 1.0);
@@ -318,6 +321,24 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option
     })
 }
 
+/// Pools that take more chips than there are: at least so many would do, or as many as were asked for.
+fn too_few(case: &Case, p: &Serving, outcome: &Outcome) -> Problem {
+    let (d, each) = (&case.ask.on.layout, p.split.as_ref().map(|pool| pool.instance.deployment.chips()));
+    let prompts = outcome.flow.map(|flow| flow.chips);
+    let what = says("too_few_chips").with("decode", d.chips()).with("prompts", prompts);
+    let what = what.with("encode", outcome.encoders.map(|e| e.chips)).with("chips", outcome.chips);
+    let taken = outcome.chips - prompts.unwrap_or(0.0);
+    // Fewer for prompts where more were asked for than are left.
+    let fewer = each.map(|each| ((p.machine() - taken) / each).floor() * each).filter(|n| *n > 0.0);
+    Problem {
+        what: what.with("machine", p.machine()).with("system", &case.found.system.name),
+        missing_bytes: None,
+        most_requests_per_s: None,
+        holds_requests_per_s: None,
+        first_change: Some(says("more_chips").with("chips", p.fewest()).with("prompts", fewer)),
+    }
+}
+
 /// A split over card and host that fits, where the engine computes on both.
 fn split_first(case: &Case, on: &Deployment, load: &Load) -> Option<Remark> {
     on.engine.offload.as_ref().filter(|o| o.computes && !on.engine.ideal)?;
@@ -341,8 +362,10 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
         None => Some(as_known("no_version")),
     };
     let pool = p.split.iter().flat_map(|pool| &pool.instance.pass.assumed).filter(|a| !assumed.contains(a));
-    let more = (p.split.is_some() && outcome.chips > chips as f64)
-        .then(|| says("more_chips_for_pools").with("chips", chips).with("system", &r.system.name));
+    let more = outcome
+        .flow
+        .filter(|flow| flow.ratio * ask.on.chips() > flow.chips && case.ask.split.is_some_and(|(_, n)| n.is_none()))
+        .map(|flow| says("no_more_for_prompts").with("prompts", flow.chips).with("chips", chips));
     let together = match s.prompts {
         Prompts::RideAlong => "prompts_ride_along",
         Prompts::First => "prompts_apart",
