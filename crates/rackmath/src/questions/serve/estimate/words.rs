@@ -145,7 +145,7 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
         // What arrives leaves, however long it takes.
         Loading::Rate(rate) if stable => Range { value: rate, low: rate, high: rate },
         // Each comes again after its answer and a pause.
-        _ if let (Some((users, think)), Some(_)) = (case.ask.users, met.run()) => {
+        _ if let Some((users, think)) = case.ask.users => {
             Range::of(users / (think + e2e_ms.value / 1e3), widths.throughput)
         }
         _ => Range::of(outcome.rate, widths.throughput),
@@ -153,7 +153,7 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
     // Little: so many are there as come in the time they stay.
     let there = |ms: f64| rate.value * ms / 1e3;
     let mut counts = [s.decoding, s.running, s.waiting].map(|n| n * outcome.groups);
-    if met.run().is_some() && (matches!(case.ask.load, Loading::Rate(_)) || case.ask.users.is_some()) {
+    if case.ask.users.is_some() || (met.run().is_some() && matches!(case.ask.load, Loading::Rate(_))) {
         counts = [there(e2e_ms.value - ttft_ms.value), there(e2e_ms.value - queue), there(queue)];
     }
     let [decoding, running, waiting] = counts;
