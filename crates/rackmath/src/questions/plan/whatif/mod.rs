@@ -102,7 +102,19 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
             let broken = if runs_on { Vec::new() } else { kept.broken };
             Kept { holds, plan: Some(after.clone()), broken }
         }
-        _ => Kept { plan: kept.plan.map(|plan| worked.plan_met(plan)).transpose()?, ..kept },
+        _ => {
+            let plan = kept.plan.map(|plan| worked.plan_met(plan)).transpose()?;
+            let runs_on = |plan: &Plan| {
+                let holds = plan.percentiles.as_ref().is_some_and(|met| met.hold());
+                holds && identity.as_ref().is_some_and(|was| was.unchanged(&worked.identity(plan.index)))
+            };
+            match plan {
+                Some(plan) if kept.holds == Holds::Retuned && runs_on(&plan) => {
+                    Kept { holds: Holds::AsIs, plan: Some(plan), broken: Vec::new() }
+                }
+                plan => Kept { plan, ..kept },
+            }
+        }
     };
     Ok(Answer {
         model: new.model.clone(),
