@@ -220,7 +220,7 @@ impl Worked {
     }
 
     /// Whether there is a traffic of which more can be told than its means.
-    pub(super) fn simulates(&self) -> bool {
+    fn simulates(&self) -> bool {
         self.ask.is_met()
     }
 

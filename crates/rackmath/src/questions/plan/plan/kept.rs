@@ -2,8 +2,7 @@
 //!
 //! Kept are the layouts; format, engine, machine, chunk and drafts where the new question offers them. First as it runs
 //! now, at the same concurrency and ratio of pools; where that breaks a limit, at the best concurrency and ratio its layouts
-//! allow. Under traffic that is simulated requests in flight are no choice: there another ratio is looked for only where its
-//! own does not do. Replicas follow the traffic.
+//! allow. Replicas follow the traffic.
 
 use super::why::broken;
 use super::{Entry, Plan, Worked};
@@ -138,8 +137,7 @@ impl Worked {
         let ratios = if prefill.is_some() { (0..space.ratios.len()).map(Some).collect() } else { vec![None] };
         let all = ratios.into_iter().flat_map(|ratio| (0..space.levels).filter_map(move |level| at(level, ratio)));
         // What breaks the fewest limits, then the best of that: one that breaks none, where there is one.
-        let other = |r: &Ranked| self.simulates() && space.configuration(r.index).split.map(|(_, ratio)| ratio) != own;
-        let order = |r: &Ranked| ((breaks(r).count_ones(), other(r)), q.objective.score(&r.estimate));
+        let order = |r: &Ranked| (breaks(r).count_ones(), q.objective.score(&r.estimate));
         let retuned = all.min_by(|a, b| {
             let (a, b) = (order(a), order(b));
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
