@@ -180,10 +180,12 @@ fn trusted(out: &mut Page, known: Option<&Evidence>) {
 /// What requests that are not served at once wait for.
 fn waits_for(a: &Answer) -> &'static str {
     let bound = a.served.as_ref().map(|s| &s.binding);
-    match a.served.as_ref().is_some_and(|s| s.percentiles.is_some()) {
-        true => "waiting to be scheduled",
-        false if bound.is_some_and(|b| b.with.contains_key("slots_hold")) => "waiting for an adapter's slot",
-        false => "waiting for memory",
+    if a.served.as_ref().is_some_and(|s| s.percentiles.is_some()) {
+        "waiting to be scheduled"
+    } else if bound.is_some_and(|b| b.with.contains_key("slots_hold")) {
+        "waiting for an adapter's slot"
+    } else {
+        "waiting for memory"
     }
 }
 

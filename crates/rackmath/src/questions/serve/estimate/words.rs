@@ -242,10 +242,12 @@ fn binding(case: &Case, p: &Serving, waiting: f64, step: &Breakdown) -> Remark {
     }
     let (memory, stages) = (p.room * p.groups(), p.main.deployment.stages());
     let engine = case.ask.on.engine.schedule.sequences * stages * p.groups();
-    let holder = match memory <= engine {
-        true => "memory_holds",
-        false if super::adapters::waits_for_slot(case) => "slots_hold",
-        false => "engine_holds",
+    let holder = if memory <= engine {
+        "memory_holds"
+    } else if super::adapters::waits_for_slot(case) {
+        "slots_hold"
+    } else {
+        "engine_holds"
     };
     said.with(holder, memory.min(engine).floor())
 }
