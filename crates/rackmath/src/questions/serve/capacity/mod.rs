@@ -255,11 +255,15 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     let said = said.with("full", rate).with("kept", kept).with("startup", startup).with("growth", growth);
     answer.verdict = said.with("tokens", capacity.cache_tokens);
     answer.assumptions = assumed(request, kept, held, first.map(|_| patience));
-    let said = ["intervals", "price_split"];
-    answer.assumptions.extend(page.assumptions.into_iter().filter(|a| said.contains(&&*a.says)));
+    answer.assumptions.extend(page.assumptions.into_iter().filter(said_of_the_page));
     answer.files = files::all(request, &case, &answer, &capacity);
     answer.capacity = Some(capacity);
     Ok(answer)
+}
+
+/// What the page assumes that holds here too.
+fn said_of_the_page(a: &Remark) -> bool {
+    ["intervals", "price_split"].contains(&&*a.says)
 }
 
 fn assumed(request: &Request, kept: f64, held: f64, patience: Option<f64>) -> Vec<Remark> {
