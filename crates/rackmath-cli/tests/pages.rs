@@ -95,7 +95,7 @@ fn serving() {
 experts_on_a_rack: estimate deepseek-v3 --on gb200-nvl72 --dp 32 --ep 32 --concurrency 1024 --engine trtllm
 one_user_at_home: estimate llama-3.1-8b --on rtx-4090 -q q4_k_m --engine llamacpp --concurrency 1
 sweep: estimate-sweep gpt-oss-120b --on 8xh200 --tp 2
-two_pools: estimate llama-3.1-70b --on 8xh200 --tp 4 --isl 8k --osl 500 --disaggregated --prefill-tp 2 --ttft 2s
+two_pools: estimate llama-3.1-70b --on 16xh200 --tp 4 --isl 8k --osl 500 --disaggregated --prefill-tp 2 --ttft 2s
     --tpot 30ms
 what_does_not_fit_is_an_answer: estimate deepseek-v3 --on hgx-h100 --tp 8 -q bf16
 the_summary_of_some_tables: validate splitwise mlperf-4.1 deepseek-production-day

@@ -1,8 +1,9 @@
 //! Laws of the estimate, whatever the constants are.
 
 use proptest::prelude::*;
-use rackmath::estimate::{Answer, Disaggregated, Request, Served, Speculation, answer, sweep};
+use rackmath::estimate::{Answer, Disaggregated, Request, Seek, Served, Speculation, answer, sweep};
 use rackmath::layout::DegreesRequest;
+use rackmath::media::Media;
 use rackmath::remark::Part;
 use rackmath::setting::Setting;
 use rackmath::simulate::What;
@@ -243,16 +244,47 @@ fn targets_count_all_requests_or_none() {
 fn two_pools_do_not_disturb_each_other() {
     let base = Request { isl: 4000.0, osl: 500.0, concurrency: Some(128.0), ..deployments().remove(0) };
     let one = served(&base);
-    let split = asked(&Request { disaggregated: Some(Disaggregated::default()), ..base.clone() });
+    let apart = |on: &str, prefill_chips| {
+        let setting = Setting { on: on.into(), ..base.setting.clone() };
+        let disaggregated = Some(Disaggregated { prefill_chips, ..Disaggregated::default() });
+        Request { setting, disaggregated, ..base.clone() }
+    };
+    let split = asked(&apart("32xh200", None));
     let (two, pools) = (split.served.unwrap(), split.pools.unwrap());
     assert!(two.tpot_ms.value < one.tpot_ms.value, "no prompts among those that decode");
     assert_eq!(split.chips, pools.prefill_chips + pools.decode_chips);
     // 4,000 tokens x 80 layers x 2 x 8 heads x 128 x 2 bytes.
     assert!((pools.transfer_bytes - 4000.0 * 80.0 * 4096.0).abs() < 1.0);
     assert!(two.ttft_ms.unwrap().value > pools.prefill_ms + pools.transfer_ms && pools.prefill_busy <= 1.0);
-    let prefill_chips = Some(3);
-    let refused = Request { disaggregated: Some(Disaggregated { prefill_chips, ..Disaggregated::default() }), ..base };
-    assert!(refusal(&refused).contains("prefill_chips = "));
+    assert!(refusal(&apart("32xh200", Some(3))).contains("prefill_chips = "));
+    // What balances is more than two machines have: prompts get what is left and bind.
+    let tight = asked(&apart("16xh200", None));
+    assert_eq!((tight.chips, tight.pools.unwrap().prefill_chips), (16, 8));
+    // Chips that are not there serve nobody.
+    for (on, given, taken) in [("8xh200", None, 16), ("16xh200", Some(16), 24)] {
+        let none = asked(&apart(on, given));
+        assert!(none.served.is_none() && none.problem.unwrap().what.says == "too_few_chips" && none.chips == taken);
+    }
+}
+
+#[test]
+fn users_who_think_ask_as_often_as_answers_and_thought_take() {
+    // One request of 121,000 tokens fits into 218,465, and the simulator takes it: N / (R + Z).
+    let seek = Seek { users: Some(1.0), think_s: Some(60.0), ..Seek::default() };
+    let base = request("llama-3.3-70b", "2xh100", "vllm");
+    let setting = Setting { weights: Some("fp8".into()), ..base.setting.clone() };
+    let degrees = DegreesRequest { tp: Some(2), ..DegreesRequest::default() };
+    let long = Request { setting, degrees, seek, isl: 120_000.0, osl: 1_000.0, concurrency: None, ..base };
+    let s = served(&long);
+    assert!(s.percentiles.is_some());
+    let law = 1.0 / (60.0 + s.e2e_ms.unwrap().value / 1e3);
+    assert!((s.requests_per_s.value / law - 1.0).abs() < 1e-9 && law < 0.0095);
+    // Encoders are not simulated: the law holds all the same.
+    let media = Some(Media { images: 1, encoder_chips: Some(1), ..Media::default() });
+    let base = Request { media, seek, concurrency: None, ..request("qwen2.5-vl-7b", "2xh100", "vllm") };
+    let s = served(&Request { degrees: DegreesRequest { tp: Some(1), ..DegreesRequest::default() }, ..base });
+    let law = 1.0 / (60.0 + s.e2e_ms.unwrap().value / 1e3);
+    assert!(s.percentiles.is_none() && (s.requests_per_s.value / law - 1.0).abs() < 1e-9);
 }
 
 #[test]

@@ -65,6 +65,24 @@ fn adapters_that_are_not_there_cost_time_and_make_others_wait() {
     );
 }
 
+#[test]
+fn as_many_run_as_the_slots_hold_and_who_shares_them() {
+    let run = |count: u64, in_flight: f64| {
+        let loras = Loras { loras: 8, lora_count: Some(count), ..Loras::default() };
+        let a = ask(&Request { concurrency: Some(in_flight), ..asked("llama-3.1-8b", "a100", Some(loras)) });
+        (a.loras.unwrap().says, a.served.unwrap())
+    };
+    // Eight requests have eight adapters at most: nobody waits, and a token takes longer than without adapters.
+    let (said, few) = run(100, 8.0);
+    assert!(few.waiting == 0.0 && few.running > 7.9 && said.with.contains_key("slower"), "{said:?}");
+    // 64 of a hundred adapters: 8.3 until the slots are full, then 8 in 100 of the other 55.7.
+    let (said, many) = run(100, 64.0);
+    assert_eq!((many.running.round(), many.waiting.round()), (12.0, 52.0));
+    assert!(many.binding.with.contains_key("slots_hold") && said.with.contains_key("quicker"), "{said:?}");
+    // However many are asked for, the slots run.
+    assert!(run(50_000, 64.0).1.running > 7.9);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 

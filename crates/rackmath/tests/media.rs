@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use rackmath::estimate::{Answer, Request, answer};
+use rackmath::layout::DegreesRequest;
 use rackmath::media::Media;
 use rackmath::setting::Setting;
 
@@ -64,7 +65,12 @@ fn two_pictures_by_hand() {
 
 #[test]
 fn chips_that_only_encode() {
-    let ask_with = |chips| ask(&with(Media { encoder_chips: chips, ..pictures(4, "1920x1080") }));
+    let degrees = DegreesRequest { tp: Some(1), ..DegreesRequest::default() };
+    let setting = Setting { on: "16xh100".into(), ..with(Media::default()).setting };
+    let ask_with = |chips| {
+        let media = Some(Media { encoder_chips: chips, ..pictures(4, "1920x1080") });
+        ask(&Request { media, setting: setting.clone(), degrees: degrees.clone(), ..with(Media::default()) })
+    };
     let (inside, balanced) = (ask_with(None), ask_with(Some(0)));
     let pool = balanced.media.clone().unwrap().encoders.unwrap();
     assert!(pool.chips >= pool.balanced_chips && pool.busy <= 1.0);
@@ -78,6 +84,9 @@ fn chips_that_only_encode() {
     let many = ask_with(Some(8)).media.unwrap().encoders.unwrap();
     assert!(many.wait_ms <= pool.wait_ms + 1e-9);
     assert!(says(&balanced, "encoder_apart"));
+    // Chips that are not there encode nothing.
+    let none = ask_with(Some(16));
+    assert!(none.served.is_none() && none.problem.unwrap().what.says == "too_few_chips");
 }
 
 #[test]

@@ -29,6 +29,30 @@ fn at_the_break_even_both_cost_the_same_to_the_cent() {
 }
 
 #[test]
+fn a_decoding_request_holds_its_prompt_and_half_of_its_answer() {
+    let catalog = rackmath_catalog::embedded();
+    let setting = Setting { model: "llama-3.1-8b".into(), on: "rtx-4090".into(), ..Setting::default() };
+    let mut q = Request { setting, answer: 300.0, ..request() };
+    q.rates.prompt = 1000.0;
+    let full = |q: &Request| answer(&catalog, q).unwrap().full_requests_per_day;
+    let derived = full(&q);
+    q.rates.context = Some(1150.0);
+    assert_eq!(derived, full(&q));
+    q.rates.context = Some(4096.0);
+    assert!(full(&q) < derived);
+}
+
+#[test]
+fn a_machine_that_does_not_hold_the_model_is_never_cheaper() {
+    let setting = Setting { model: "deepseek-v3".into(), on: "8xa100".into(), ..Setting::default() };
+    let a =
+        answer(&rackmath_catalog::embedded(), &Request { setting, requests_per_day: Some(1e6), ..request() }).unwrap();
+    assert_eq!(Some(&a.verdict), a.rates.nobody_serves());
+    assert!(a.cheaper_from_requests_per_day.is_none() && a.there.is_none() && a.changes.is_empty());
+    assert!(a.hosts.iter().all(|h| h.cheaper_from_requests_per_day.is_none()));
+}
+
+#[test]
 fn nonsense_is_refused() {
     let catalog = rackmath_catalog::embedded();
     for (bad, word) in [

@@ -32,10 +32,14 @@ pub(super) fn cost(out: &mut Page, a: &Answer) {
     out.head(format!("{} on {}", a.model, a.system));
     let [output, input, cached] = [a.output_usd_per_mtok, a.input_usd_per_mtok, a.cached_usd_per_mtok].map(mtok);
     let hour = hourly(a.chip_usd_per_hour);
-    out.verdict(format!("Output costs {output}, input {input} ({cached} from the cache), at {hour} a chip"));
-    // What the price rests on where the model is not predicted, above all where it does not fit.
-    if let Some(why) = &a.rates.because {
-        out.caution(format!("{}.", words(why)));
+    let price = format!("utput costs {output}, input {input} ({cached} from the cache), at {hour} a chip");
+    if let Some(why) = a.rates.nobody_serves() {
+        out.judged(false, words(why));
+        out.within(Kind::Verdict, |out| out.paragraph("", format!("By the board, o{price}.")));
+    } else {
+        out.verdict(format!("O{price}"));
+        // What the price rests on where the model is not predicted.
+        a.rates.because.iter().for_each(|why| out.caution(format!("{}.", words(why))));
     }
     out.figures();
     // Whoever names a price asks for the margin.

@@ -44,7 +44,7 @@ pub(super) fn estimate(out: &mut Page, a: &Answer) {
             served(out, a, s);
         }
         out.figures();
-        numbers(out, s, a.evidence.as_ref());
+        numbers(out, s, a.evidence.as_ref(), waits_for(a));
         a.media.iter().for_each(|m| media(out, m));
         if let Some(o) = &a.offload {
             let label = if o.cards.is_empty() { "in host memory" } else { "cards" };
@@ -177,10 +177,21 @@ fn trusted(out: &mut Page, known: Option<&Evidence>) {
     out.more(format!("{:<14} {interval}", out.style.bold("mean")));
 }
 
-fn numbers(out: &mut Page, s: &Served, known: Option<&Evidence>) {
+/// What requests that are not served at once wait for.
+fn waits_for(a: &Answer) -> &'static str {
+    let bound = a.served.as_ref().map(|s| &s.binding);
+    if a.served.as_ref().is_some_and(|s| s.percentiles.is_some()) {
+        "waiting to be scheduled"
+    } else if bound.is_some_and(|b| b.with.contains_key("slots_hold")) {
+        "waiting for an adapter's slot"
+    } else {
+        "waiting for memory"
+    }
+}
+
+fn numbers(out: &mut Page, s: &Served, known: Option<&Evidence>, what: &str) {
     trusted(out, known);
     range(out, "time per output token", s.tpot_ms, ms, "");
-    let what = if s.percentiles.is_some() { "waiting to be scheduled" } else { "waiting for memory" };
     let waited = s.queue_ms.map(|r| r.value).filter(|queue| *queue > 0.0);
     let queue = or(waited, "", |queue| format!("; {} of it {what}", ms(queue)));
     if let Some(first) = s.ttft_ms {

@@ -10,7 +10,8 @@ pub(super) fn own(out: &mut Page, a: &Answer) {
     if let Some(there) = &a.there {
         out.within(Kind::Verdict, |out| out.paragraph("", format!("{}.", words(&there.says))));
     }
-    if let Some(why) = &a.rates.because {
+    let served = a.rates.nobody_serves().is_none();
+    if let Some(why) = a.rates.because.as_ref().filter(|_| served) {
         out.caution(format!("{}.", words(why)));
     }
     if let Some(r) = &a.route {
@@ -22,9 +23,11 @@ pub(super) fn own(out: &mut Page, a: &Answer) {
         out.wrapped("  price of a chip        ", "                         ", &a.basis);
         out.gap();
     });
-    let (most, full) = (count(a.machine_requests_per_day.floor()), count(a.full_requests_per_day.floor()));
-    out.field("takes", format!("{most} requests a day; {full} if it never rested"));
-    out.field("a request", format!("{} on a machine as full as it may be", usd(a.own_usd_per_request)));
+    if served {
+        let (most, full) = (count(a.machine_requests_per_day.floor()), count(a.full_requests_per_day.floor()));
+        out.field("takes", format!("{most} requests a day; {full} if it never rested"));
+        out.field("a request", format!("{} on a machine as full as it may be", usd(a.own_usd_per_request)));
+    }
     out.field("provider", words(&a.provider));
     if let Some([input, output, cached]) = a.provider_usd_per_mtok {
         out.more(format!("{} in, {} out, {} cached", mtok(input), mtok(output), mtok(cached)));
@@ -47,7 +50,9 @@ pub(super) fn own(out: &mut Page, a: &Answer) {
     if let Some(r) = &a.route {
         routed(out, r);
     }
-    out.pictures([&a.figure]);
+    if served {
+        out.pictures([&a.figure]);
+    }
     out.assumes(&a.assumptions);
 }
 

@@ -339,6 +339,11 @@ fn place_lump(on: &Deployment, load: &Load) -> Vec<Stage> {
 
 /// Most sequences of this context that fit, keeping everything else.
 pub fn largest_batch(on: &Deployment, load: &Load) -> f64 {
+    held_batch(on, load).floor()
+}
+
+/// The same with the part of one more that fits as well: its blocks hold shorter ones.
+pub fn held_batch(on: &Deployment, load: &Load) -> f64 {
     let at = |batch: f64| place(on, &Load { batch, ..*load });
     let none = at(0.0);
     if matches!(none.fit, Fit::TooLarge { .. }) {
@@ -356,7 +361,7 @@ pub fn largest_batch(on: &Deployment, load: &Load) -> f64 {
         .zip(room(&at(step), step))
         .map(|(free, less)| if free - less > 0.0 { free / (free - less) * step } else { f64::INFINITY })
         .fold(f64::INFINITY, f64::min);
-    if fits.is_finite() { fits.floor() } else { 1e9 }
+    if fits.is_finite() { fits } else { 1e9 }
 }
 
 /// Longest context that fits with this batch, or nothing if none does; infinite when any does.

@@ -2,7 +2,8 @@
 //!
 //! $$ M = s \sum_t 2\,r\,\Big(\frac{i_t}{c_i} + \frac{o_t}{c_o}\Big) \qquad
 //!    t(m, b) = n\,t_0 + \frac{D(b)\,a + m\,x}{\eta W} \qquad D(b) = \min\Big(s, \sum_{j=1}^{k} 1 - (1 - p_j)^b\Big) \qquad p_j \propto j^{-z} $$
-//! $$ t_{load} = \frac{a}{W_h} + 2\,n_t\,t_c \qquad h = \sum_j p_j\,(1 - e^{-p_j T}), \quad \sum_j (1 - e^{-p_j T}) = s $$
+//! $$ t_{load} = \frac{a}{W_h} + 2\,n_t\,t_c \qquad h = \sum_j p_j\,(1 - e^{-p_j T}), \quad \sum_j (1 - e^{-p_j T}) = s
+//!    \qquad n_{run} = \min(n,\; T + (n - T)\,h) $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
@@ -14,13 +15,14 @@
 //! | a | bytes of one | B | one adapter on this chip |
 //! | m, x | rows, moved | 1, B | tokens of the pass; activations that both kernels read and write for a token |
 //! | η, W | memory | 1, B/s | share of the bandwidth that these kernels reach |
-//! | h, T | hit | 1, s | chance that an adapter is on the chip, which keeps those used last (Che's approximation) |
+//! | h, T | hit, filling | 1 | chance that an adapter is on the chip, which keeps those used last, and requests after which its places are full (Che's approximation) |
+//! | n, n_run | in flight, running | 1 | requests of one server, and those of them that have a slot |
 //! | W_h, t_c | host, copy | B/s, s | link to the host; each tensor is a copy |
 //!
 //! Experts have a pair each: of an adapter a pass reads those its tokens are routed to. Requests of one adapter that wait
-//! together share its loading. Where fewer slots than adapters in flight are there, requests of the others wait: only the
-//! share of the concurrency that asks for the adapters on the chip runs ([`Adapters::running`]). No adapters, or rank 0, is
-//! the model alone, exactly.
+//! together share its loading. Slots go to requests in order of arrival: until they are full everybody runs, from then on
+//! whoever shares an adapter that has one, and the others wait ([`Adapters::running`]). No adapters, or rank 0, is the model
+//! alone, exactly.
 //!
 //! Assumes: kernels run one after another with the products they belong to; loading stops the pass, as vLLM and SGLang
 //! (without its overlapped loading) do. Ignores: adapters of a rank below the slots' (they are padded: vLLM's
@@ -114,8 +116,18 @@ impl Adapters {
         if self.skew == 0.0 {
             return places as f64 / self.served as f64;
         }
+        let filling = self.filling(places);
+        self.popularity().map(|p| p * (1.0 - float::exp(-p * filling))).sum()
+    }
+
+    /// Requests after which so many places, fewer than adapters, are full.
+    fn filling(&self, places: u64) -> f64 {
+        let n = self.served as f64;
+        if self.skew == 0.0 {
+            return -n * float::ln(1.0 - places as f64 / n);
+        }
         let held = |t: f64| self.popularity().map(|p| 1.0 - float::exp(-p * t)).sum::<f64>();
-        let (mut low, mut high) = (0.0, self.served as f64);
+        let (mut low, mut high) = (0.0, n);
         while held(high) < places as f64 && high < 1e15 {
             high *= 2.0;
         }
@@ -123,13 +135,16 @@ impl Adapters {
             let middle = f64::midpoint(low, high);
             if held(middle) < places as f64 { low = middle } else { high = middle }
         }
-        self.popularity().map(|p| p * (1.0 - float::exp(-p * high))).sum()
+        high
     }
 
-    /// Of so many requests in flight, those whose adapter can be on the chip at once.
-    pub fn running(&self, concurrency: f64) -> f64 {
-        let share: f64 = self.popularity().take(self.slots as usize).sum();
-        (concurrency * share.min(1.0)).max(1.0)
+    /// Of so many requests in flight at one server, those that run: who comes before the slots are full, and who shares theirs.
+    pub fn running(&self, in_flight: f64) -> f64 {
+        if self.slots >= self.served {
+            return in_flight;
+        }
+        let first = self.filling(self.slots).min(in_flight);
+        first + (in_flight - first) * self.hit(self.slots)
     }
 
     /// Loads for each request: misses, shared by those of one adapter that are in flight together.
@@ -292,8 +307,42 @@ mod tests {
         // Popularity 2/3 and 1/3: (1 - 1/27) + (1 - 8/27).
         assert!((some(2, 1.0, 8).distinct(3.0) - 45.0 / 27.0).abs() < 1e-12);
         assert_eq!((some(100, 0.0, 8).hit(8), some(8, 1.0, 8).hit(8), some(8, 1.0, 8).hit(0)), (0.08, 1.0, 0.0));
-        // Places for half of the adapters, which are asked for evenly, run half of the requests.
-        assert_eq!(some(16, 0.0, 8).running(64.0), 32.0);
+    }
+
+    #[test]
+    fn who_finds_the_slots_full_runs_only_with_those_who_have_one() {
+        // Eight of a hundred: full after 100 ln(100 / 92) = 8.34 requests, of the others 8 in 100 share: 8.34 + 55.66 x 0.08.
+        assert!((some(100, 0.0, 8).running(64.0) - 12.79).abs() < 0.01);
+        // Eight requests ask for eight adapters at most: nobody waits.
+        assert_eq!((some(100, 0.0, 8).running(8.0), some(8, 1.0, 8).running(64.0)), (8.0, 64.0));
+    }
+
+    #[test]
+    fn slots_taken_in_order_of_arrival_run_what_drawing_them_says() {
+        // Drawn a thousand times: the first adapters that differ take the slots, and who asks for one of them runs.
+        for (served, skew, slots, n) in [(100, 0.0, 8, 64), (64, 0.0, 8, 64), (200, 0.0, 8, 64), (100, 1.0, 8, 64)] {
+            let a = some(served, skew, slots);
+            let chances: Vec<f64> = a.popularity().collect();
+            let (mut seed, mut ran, draws) = (1u64, 0u64, 1000);
+            for _ in 0..draws {
+                let mut there: Vec<usize> = Vec::new();
+                for _ in 0..n {
+                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let mut left = (seed >> 11) as f64 / (1u64 << 53) as f64;
+                    let mut j = 0;
+                    while j + 1 < chances.len() && left >= chances[j] {
+                        left -= chances[j];
+                        j += 1;
+                    }
+                    if !there.contains(&j) && (there.len() as u64) < slots {
+                        there.push(j);
+                    }
+                    ran += u64::from(there.contains(&j));
+                }
+            }
+            let (mean, said) = (ran as f64 / f64::from(draws), a.running(n as f64));
+            assert!((said / mean - 1.0).abs() < 0.05, "{served} adapters, skew {skew}: {said}, drawn {mean}");
+        }
     }
 
     proptest! {
@@ -308,6 +357,9 @@ mod tests {
             let (hit, more) = (a.hit(slots), a.hit(slots + 1));
             prop_assert!((0.0..=1.0).contains(&hit) && more >= hit - 1e-9);
             prop_assert!(hit >= some(served, 0.0, slots).hit(slots) - 1e-6);
+            // As many run as there are slots, or as there are requests.
+            let run = a.running(b);
+            prop_assert!(run >= b.min(slots as f64) - 1e-6 && run <= b + 1e-9 && a.running(b + 1.0) >= run - 1e-9);
         }
     }
 }

@@ -24,6 +24,8 @@ pub struct Encoders {
     pub send: f64,
     /// How many; what balances unless given.
     pub chips: Option<f64>,
+    /// Chips of the machine, those of the deployment included.
+    pub machine: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,7 +45,7 @@ const ROUNDS: usize = 24;
 /// A deployment behind its encoders, from what it does alone under a load.
 pub fn behind(e: &Encoders, requests: &Requests, load: Loading, alone: impl Fn(Loading) -> Outcome) -> Outcome {
     let first = alone(load);
-    let chips = e.chips.unwrap_or_else(|| (first.rate * e.each).ceil().max(1.0));
+    let chips = e.chips.unwrap_or_else(|| (first.rate * e.each).ceil().min(e.machine - first.chips).max(1.0));
     let able = chips / e.each;
     let waits = |rate: f64| wait(rate / able, chips, e.each);
     let (then, rate, waited) = match load {

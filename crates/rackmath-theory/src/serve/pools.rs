@@ -116,7 +116,12 @@ fn encoders(kernels: &KernelSet, on: &Deployment) -> Result<Option<Encoders>, Un
     };
     let one = encoding(on, kernels)?;
     let send = over(on, one.bytes);
-    Ok(Some(Encoders { each: one.time().get(), send: send.get(), chips: senses.chips }))
+    Ok(Some(Encoders {
+        each: one.time().get(),
+        send: send.get(),
+        chips: senses.chips,
+        machine: on.system.n_chips as f64,
+    }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,7 +159,7 @@ pub struct Serving {
 #[derive(Clone, Debug)]
 pub struct PromptPool {
     pub instance: Ready,
-    /// How many; what balances unless given.
+    /// How many; what balances unless given, of what the machine has chips for.
     pub instances: Option<f64>,
     /// Prompts whose cache fits in a group of an instance.
     pub room: f64,
@@ -242,11 +247,32 @@ impl Serving {
         self.main.deployment.groups()
     }
 
+    /// Chips of the machine: all pools share them.
+    pub fn machine(&self) -> f64 {
+        self.main.deployment.system.n_chips as f64
+    }
+
+    /// Fewest chips of all pools together: one instance of each whose number is not given.
+    pub fn fewest(&self) -> f64 {
+        let prompts = self.split.as_ref().map_or(0.0, |p| p.instances.unwrap_or(1.0) * p.instance.deployment.chips());
+        self.main.deployment.chips() + prompts + self.encoding()
+    }
+
+    fn encoding(&self) -> f64 {
+        self.encoders.map_or(0.0, |e| e.chips.unwrap_or(1.0))
+    }
+
     pub fn under(&self, requests: &Requests, load: Loading) -> Outcome {
-        match &self.encoders {
+        let found = match &self.encoders {
             Some(encoders) => behind(encoders, requests, load, |load| self.alone(requests, load)),
-            None => self.alone(requests, load),
-        }
+            None => return self.alone(requests, load),
+        };
+        Outcome { fits: found.fits && found.chips <= self.machine(), ..found }
+    }
+
+    /// Prefill instances that keep up when as many decode as fit, of those that there are chips for.
+    pub fn balanced(&self, requests: &Requests) -> Option<f64> {
+        self.split.as_ref().and(self.alone(requests, Loading::Full).flow).map(|flow| flow.instances)
     }
 
     /// Without what is encoded before.
@@ -270,7 +296,10 @@ impl Serving {
         let (alone, send) = (prompts.alone, pool.send.get());
         let (first, groups) = decode(load);
         let most = first.rate * groups;
-        let instances = pool.instances.unwrap_or_else(|| (most / prompts.service).ceil().max(1.0));
+        let (mine, theirs) = (self.main.deployment.chips(), pool.instance.deployment.chips());
+        // What balances, of what the machine has chips for.
+        let left = ((self.machine() - mine - self.encoding()) / theirs).floor();
+        let instances = pool.instances.unwrap_or_else(|| (most / prompts.service).ceil().min(left).max(1.0));
         let able = instances * prompts.service;
         let wait = |rate: f64| prompts.wait(prompts.busy(rate, instances), instances);
         let (s, rate, wait) = match load {
@@ -300,10 +329,10 @@ impl Serving {
             }
             Loading::Rate(_) | Loading::Full => (first, most.min(able), wait(most.min(able))),
         };
-        let (mine, theirs) = (self.main.deployment.chips(), pool.instance.deployment.chips());
         let (ratio, busy) = (most / prompts.service * theirs / mine, (rate / able).min(1.0));
         let flow = Flow { instances, chips: instances * theirs, ratio, busy, pass: alone, wait };
-        let one = Outcome::of(&s, groups, mine + flow.chips, self.room >= 1.0 && pool.room >= 1.0);
+        let fits = self.room >= 1.0 && pool.room >= 1.0 && mine + flow.chips <= self.machine();
+        let one = Outcome::of(&s, groups, mine + flow.chips, fits);
         let overloaded = one.overloaded || matches!(load, Loading::Rate(r) if r >= able);
         Outcome { ttft: wait + alone + send + one.ttft, rate, flow: Some(flow), overloaded, ..one }
     }

@@ -214,8 +214,8 @@ impl Shape {
 /// Answers.
 pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let r = resolve(catalog, &q.setting)?;
-    let card = rates(catalog, &q.setting, &r, &q.rates)?;
     let shape = shape(q)?;
+    let card = rates(catalog, &q.setting, &r, &q.rates.answering(shape.output))?;
     let (chip_hour, basis, mut assumptions) = hour(&r, q)?;
     assumptions.extend([
         card.prefill.words.clone(),
@@ -229,13 +229,14 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let own = Side { fixed: day, capacity: full / shape.crowd, each: 0.0 };
     let (side, provider, prices) = provider(catalog, q, &r, shape)?;
     let most = own.capacity * MACHINES;
-    let found = crossings(&own, &side, most);
+    let barred = card.nobody_serves().cloned();
+    let found = if barred.is_some() { Vec::new() } else { crossings(&own, &side, most) };
     let first = found.iter().find(|c| c.first).map(|c| c.requests);
     let good = found.last().filter(|c| c.first).map(|c| c.requests);
     let machine = own_name(chips, &r.system.chip.name);
-    let verdict = verdict(&machine, &provider, first, full, &found, own, side);
-    let there = q.requests_per_day.map(|x| there(x, own, side, full)).transpose()?;
-    let hosts = hosts(catalog, &r.model.id, own, shape, most)?;
+    let verdict = barred.clone().unwrap_or_else(|| verdict(&machine, &provider, first, full, &found, own, side));
+    let there = q.requests_per_day.map(|x| there(x, own, side, full)).transpose()?.filter(|_| barred.is_none());
+    let hosts = hosts(catalog, &r.model.id, own, shape, if barred.is_some() { 0.0 } else { most })?;
     let route = q.route.as_deref().map(|text| route(catalog, q, text, (own, shape, &r, chip_hour))).transpose()?;
     let change = |c: &Crossing| Change {
         requests_per_day: c.requests,
@@ -463,7 +464,7 @@ fn route(
         prefill_tok_s: None,
         decode_tok_s: None,
         batch: None,
-        ..q.rates.clone()
+        ..q.rates.answering(shape.output)
     };
     let card = rates(catalog, &setting, &small, &wanted)?;
     let chips = small.system.n_chips;

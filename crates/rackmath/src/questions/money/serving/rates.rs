@@ -63,13 +63,24 @@ pub struct RatesRequest {
     #[educe(Default = 50.0)]
     pub tpot_ms: f64,
     /// Their mean context.
-    #[schemars(extend("x-flag" = "context -c"))]
-    #[educe(Default = 4096.0)]
-    pub context: f64,
+    #[schemars(extend("x-flag" = "context -c", "x-none" = "the prompt, and half of an answer whose length is known"))]
+    pub context: Option<f64>,
     /// Tokens of a prompt.
     #[schemars(extend("x-flag" = "prompt isl"))]
     #[educe(Default = 4096.0)]
     pub prompt: f64,
+}
+
+impl RatesRequest {
+    /// Tokens that a sequence holds while it decodes, on average.
+    fn held(&self) -> f64 {
+        self.context.unwrap_or(self.prompt)
+    }
+
+    /// The same where answers are so long: half of one is there on average.
+    pub(crate) fn answering(&self, answer: f64) -> Self {
+        Self { context: Some(self.context.unwrap_or(self.prompt + answer / 2.0)), ..self.clone() }
+    }
 }
 
 /// Where rates that are not given come from.
@@ -139,6 +150,11 @@ pub struct RatesCard {
 }
 
 impl RatesCard {
+    /// Why nobody serves the model there: it does not fit, or no engine runs it. Rates are then the board's.
+    pub fn nobody_serves(&self) -> Option<&Remark> {
+        self.because.as_ref().filter(|why| why.says != "known_by_totals")
+    }
+
     pub(crate) fn rates(&self) -> Rates {
         Rates { prefill: self.prefill.rate(), decode: self.decode.rate() }
     }
@@ -199,9 +215,9 @@ fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) 
         return Ok(Source::Board(Some(says("known_by_totals").with("model", &r.model.name))));
     }
     let (engine, _) = catalog.engine(&q.engine)?;
-    let held = Requests::of(tokens("context", q.context, 0.0)?.get().max(1.0), 0.0);
+    let held = Requests::of(tokens("context", q.held(), 0.0)?.get().max(1.0), 0.0);
     let mut on = Deployment { engine, ..r.deployment.clone() };
-    let (asked, longest) = (Asked::by(setting.weights.as_deref()), q.context.max(q.prompt));
+    let (asked, longest) = (Asked::by(setting.weights.as_deref()), q.held().max(q.prompt));
     let standing = support::stand_for(catalog, &on, asked, support::version(&q.engine), longest)?;
     if let Some(refusal) = &standing.refusal {
         let expected = "what an engine runs; {rates} board asks for none";
@@ -243,7 +259,7 @@ fn board(r: &Resolved, q: &RatesRequest, why: Option<Remark>) -> Result<(RateCar
     let words = words.with("because", why.clone());
     let prefill = RateCard::point(step.rate() / chips * share.get(), Origin::Board, words);
     let batch = tokens("batch", q.batch.unwrap_or(4096.0), 1.0)?;
-    let context = tokens("context", q.context, 0.0)?;
+    let context = tokens("context", q.held(), 0.0)?;
     let (share, how) = efficiency("decode_efficiency", q.decode_efficiency, 0.5)?;
     let step = r.board.step(batch, context, Tokens::new(1.0));
     let words = says("decode_of_board").with("share", share).with("how", how).with("batch", batch);
@@ -309,7 +325,7 @@ fn prefill_of(d: &Ready, scale: &Scale, q: &RatesRequest) -> Result<RateCard, Er
 fn decode_of(d: &Ready, room: f64, scale: &Scale, q: &RatesRequest) -> Result<RateCard, Error> {
     let (layout, engine) = (d.deployment.layout, &d.deployment.engine);
     let (chips, groups, stages) = (layout.chips() as f64, layout.degrees().dp as f64, d.deployment.stages());
-    let context = tokens("context", q.context, 0.0)?.get();
+    let context = tokens("context", q.held(), 0.0)?.get();
     let patience = Seconds::checked(q.tpot_ms / 1e3).filter(|t| (1e-6..=1e3).contains(&t.get()));
     let patience = patience.ok_or_else(|| Error::value("tpot_ms", q.tpot_ms, "milliseconds, 0.001 to 1e6"))?;
     let step = |b: f64| d.pass.cost(&Work::decode(b / stages, context)).time();

@@ -251,7 +251,13 @@ impl Answer {
 impl Worked {
     pub(super) fn card(&self, searched: &Searched) -> Answer {
         let (q, found) = (&self.question, &searched.found);
-        let plans: Vec<Plan> = found.top.iter().map(|r| self.plan_beside(r, found.top.first())).collect();
+        let mut plans: Vec<Plan> = found.top.iter().map(|r| self.plan_beside(r, found.top.first())).collect();
+        if let (Some(plan), Some(best)) = (plans.first_mut(), found.top.first())
+            && plan.why.says == "not_held_back"
+            && let Some(why) = self.held_by(best, searched.free.as_ref())
+        {
+            plan.why = why;
+        }
         let relaxations = self.relaxations(&searched.near);
         let verdict = self.verdict(&plans, &relaxations);
         let frontier: Vec<Point> = found.frontier.iter().map(|r| self.point(r)).collect();

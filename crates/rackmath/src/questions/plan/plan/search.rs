@@ -29,6 +29,8 @@ pub(super) struct Searched {
     pub floors: Vec<Near>,
     /// The best of each moved question, in order.
     pub moved: Vec<Option<Ranked>>,
+    /// The best without limits; looked for where something meets them all.
+    pub free: Option<Ranked>,
 }
 
 /// The question with each limit, and the traffic, moved.
@@ -80,6 +82,7 @@ impl Searched {
         let none = found.top.is_empty();
         Ok(Self {
             moved: if none && !always { Vec::new() } else { part.moved(q, &found)? },
+            free: if none && !always { None } else { part.search(&free(q), None)?.top.first().copied() },
             floors: if none { part.floors(q)? } else { Vec::new() },
             near: if none {
                 part.search(&Question { near: true, frontier: None, ..*q }, None)?.near
@@ -108,6 +111,7 @@ impl Searched {
             near: nearer(self.near, other.near),
             floors: nearer(self.floors, other.floors),
             moved,
+            free: one((self.free, other.free), &free(q)),
         }
     }
 
@@ -116,6 +120,7 @@ impl Searched {
     pub(super) fn settled(mut self, q: &Question) -> Self {
         if self.found.top.is_empty() {
             self.moved.clear();
+            self.free = None;
             self.floors.retain(|n| only(q, n.bound).limits.broken(&n.ranked.estimate) != 0);
         } else {
             self.near.clear();
@@ -123,6 +128,13 @@ impl Searched {
         }
         self
     }
+}
+
+/// The question without limits, but for the chips where as much is served as they can.
+fn free(q: &Question) -> Question {
+    let asked = matches!(q.traffic, Traffic::Rate(_) | Traffic::Users { .. });
+    let chips = q.limits.get(Bound::Chips).filter(|_| !asked);
+    Question { limits: Limits::default().with(Bound::Chips, chips), near: false, frontier: None, keep: 1, ..*q }
 }
 
 /// The question with one limit alone.
@@ -188,6 +200,9 @@ pub struct Partial {
     pub floors: Vec<(String, u64)>,
     /// The best with each limit moved.
     pub moved: Vec<Option<u64>>,
+    /// The best without limits.
+    #[serde(default)]
+    pub free: Option<u64>,
 }
 
 /// Looks at shard `shard` of `of`, counted from 1.
@@ -215,6 +230,7 @@ pub fn shard(
         near: s.near.iter().map(named).collect(),
         floors: s.floors.iter().map(named).collect(),
         moved: s.moved.iter().map(|r| r.as_ref().map(number)).collect(),
+        free: s.free.as_ref().map(number),
     })
 }
 
@@ -304,5 +320,6 @@ fn searched(space: &Space, q: &Question, part: &Partial) -> Result<Searched, Err
         near: part.near.iter().map(near).collect::<Result<_, _>>()?,
         floors: part.floors.iter().map(near).collect::<Result<_, _>>()?,
         moved: part.moved.iter().zip(&questions).map(moved).collect::<Result<_, _>>()?,
+        free: part.free.as_ref().map(ranked).transpose()?,
     })
 }

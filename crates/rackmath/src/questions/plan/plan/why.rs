@@ -36,6 +36,28 @@ impl Worked {
         }
     }
 
+    /// What keeps the best from being better where no limit holds back its own layouts: others that a limit forbids, or
+    /// dollars or watts that leave no room for a further host.
+    pub(super) fn held_by(&self, best: &Ranked, free: Option<&Ranked>) -> Option<Remark> {
+        let (q, e) = (&self.question, &best.estimate);
+        let score = |r: &Ranked| q.objective.score(&r.estimate);
+        if let Some(free) = free.filter(|free| score(free) < score(best)) {
+            let names: Vec<&str> = over(q, &free.estimate, Bound::ALL).map(Bound::name).collect();
+            let better = ((score(free) - score(best)) / score(best)).abs();
+            let said = says("others_held_back").with("deployment", self.words(free.index)).with("better", better);
+            return (!names.is_empty())
+                .then(|| said.with("limits", names).with("objective", self.ask.objective.to_string()));
+        }
+        let Traffic::Within { chips, usd_s, watts } = q.traffic else { return None };
+        let host = (self.chosen(best.index).row.of.machine.bought_by as f64).max(e.unit_chips);
+        let more = (e.chips + host) / e.chips;
+        let full =
+            [(Bound::UsdPerHour, e.usd_per_hour / 3600.0 > usd_s / more), (Bound::Watts, e.watts > watts / more)];
+        let names: Vec<&str> = full.iter().filter(|(_, full)| *full).map(|(bound, _)| bound.name()).collect();
+        let room = e.taken * more <= chips && !names.is_empty();
+        room.then(|| says("no_further_host").with("limits", names).with("chips", host))
+    }
+
     /// Where no engine asked for runs any format asked for on any machine asked for.
     pub(super) fn not_possible(&self) -> Option<Remark> {
         let all = &self.ask.standings;

@@ -4,6 +4,7 @@ use crate::desk::prelude::*;
 use crate::field::{self, Field, Unit, put};
 use crate::plan::{self, Holds, Kept, Plan, Relaxation, Worked};
 use crate::sides::Measure;
+use crate::simulate::Percentiles;
 use serde_json::Value;
 
 /// A plan's question and what is changed in it.
@@ -102,7 +103,19 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
             let broken = if runs_on { Vec::new() } else { kept.broken };
             Kept { holds, plan: Some(after.clone()), broken }
         }
-        _ => Kept { plan: kept.plan.map(|plan| worked.plan_met(plan)).transpose()?, ..kept },
+        _ => {
+            let plan = kept.plan.map(|plan| worked.plan_met(plan)).transpose()?;
+            let runs_on = |plan: &Plan| {
+                let holds = plan.percentiles.as_ref().is_some_and(Percentiles::hold);
+                holds && identity.as_ref().is_some_and(|was| was.unchanged(&worked.identity(plan.index)))
+            };
+            match plan {
+                Some(plan) if kept.holds == Holds::Retuned && runs_on(&plan) => {
+                    Kept { holds: Holds::AsIs, plan: Some(plan), broken: Vec::new() }
+                }
+                plan => Kept { plan, ..kept },
+            }
+        }
     };
     Ok(Answer {
         model: new.model.clone(),

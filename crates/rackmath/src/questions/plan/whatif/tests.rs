@@ -82,6 +82,18 @@ fn every_setting_can_be_set_and_reads_back() {
 }
 
 #[test]
+fn less_traffic_and_looser_limits_break_nothing() {
+    let mut r = request(&[]);
+    (r.plan.setting.on, r.plan.ttft_ms, r.plan.rate_per_s) = ("32xh200".into(), Some(1000.0.into()), Some(20.0));
+    for set in ["rate=19", "tpot=60ms"] {
+        let a = answer_on(&rackmath_catalog::embedded(), &Request { set: vec![set.into()], ..r.clone() }, 1).unwrap();
+        assert_eq!((a.kept.holds, a.kept.broken.len()), (Holds::AsIs, 0), "{set}: {:?}", a.verdict);
+        let chips = [a.before, a.kept.plan].map(|plan| plan.unwrap().chips);
+        assert_eq!(chips[0], chips[1], "{set}");
+    }
+}
+
+#[test]
 fn what_holds_under_its_traffic_is_kept_though_its_steady_state_breaks_a_limit() {
     let mut r = request(&[]);
     (r.plan.isl, r.plan.osl, r.plan.tpot_ms) = (Some(6325.1), Some(665.7), Some(84.26.into()));

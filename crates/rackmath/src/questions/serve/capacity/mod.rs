@@ -163,13 +163,18 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     refuse_if(most < least || most > 100_000, "max_replicas", most, format!("{least} to 100,000"))?;
     files::check(request)?;
     let kept = 1.0 / (1.0 + growth / 60.0 * startup);
-    let replica = estimate::obeyed(catalog, &request.estimate)?.map_or_else(|| request.estimate.clone(), |(r, _)| r);
-    let solved = |unknown: Unknown| {
+    let mut replica =
+        estimate::obeyed(catalog, &request.estimate)?.map_or_else(|| request.estimate.clone(), |(r, _)| r);
+    let solved = |replica: &estimate::Request, unknown: Unknown| {
         let seek = estimate::Seek { solve: Some(unknown), ..estimate::Seek::default() };
         let asked = estimate::Request { seek, changes: false, ..replica.clone() };
         estimate::answer_on(catalog, &asked, effort)
     };
-    let page = solved(Unknown::Concurrency)?;
+    let page = solved(&replica, Unknown::Concurrency)?;
+    // The pools of one answer are those of the other.
+    if let (Some(pools), Some(d)) = (&page.pools, &mut replica.disaggregated) {
+        d.prefill_chips = Some(pools.prefill_chips);
+    }
     let (concurrency, value) = (page.solved.clone(), page.solved.as_ref().and_then(|s| s.value));
     let mut answer = Answer {
         model: page.model.clone(),
@@ -193,7 +198,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
         answer.verdict = says("capacity_none").with("why", why);
         return Ok(answer);
     };
-    answer.rate = solved(Unknown::Rate)?.solved;
+    answer.rate = solved(&replica, Unknown::Rate)?.solved;
     let case = Case::new(catalog, &replica)?;
     let serving = case.ready(&case.ask)?;
     let requests = &case.ask.requests;
@@ -250,11 +255,15 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     let said = said.with("full", rate).with("kept", kept).with("startup", startup).with("growth", growth);
     answer.verdict = said.with("tokens", capacity.cache_tokens);
     answer.assumptions = assumed(request, kept, held, first.map(|_| patience));
-    let said = ["intervals", "price_split"];
-    answer.assumptions.extend(page.assumptions.into_iter().filter(|a| said.contains(&&*a.says)));
+    answer.assumptions.extend(page.assumptions.into_iter().filter(said_of_the_page));
     answer.files = files::all(request, &case, &answer, &capacity);
     answer.capacity = Some(capacity);
     Ok(answer)
+}
+
+/// What the page assumes that holds here too.
+fn said_of_the_page(a: &Remark) -> bool {
+    ["intervals", "price_split"].contains(&&*a.says)
 }
 
 fn assumed(request: &Request, kept: f64, held: f64, patience: Option<f64>) -> Vec<Remark> {

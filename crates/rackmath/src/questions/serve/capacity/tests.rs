@@ -161,6 +161,21 @@ fn prompts_and_answers_on_chips_of_their_own_are_scaled_apart() {
 }
 
 #[test]
+fn pools_do_not_grow_with_the_rate_that_is_looked_for() {
+    let mut request = asked("qwen3-32b", "4xh200");
+    request.estimate.degrees.tp = Some(2);
+    request.estimate.disaggregated = Some(estimate::Disaggregated::default());
+    let a = answer(&request);
+    let capacity = a.capacity.unwrap();
+    let rate = capacity.requests_per_s.unwrap();
+    assert_eq!(a.chips, 4);
+    assert!(rate <= capacity.prompts_per_s, "{rate} a second of {} prompts", capacity.prompts_per_s);
+    // Both pools on the chips of one: nothing.
+    request.estimate.setting.on = "2xh200".into();
+    assert!(answer(&request).capacity.is_none());
+}
+
+#[test]
 fn a_replica_that_meets_nothing_has_no_marks() {
     let mut request = asked("llama-3.1-405b", "h100");
     let a = answer(&request);

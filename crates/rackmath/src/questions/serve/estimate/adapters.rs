@@ -133,7 +133,8 @@ pub(super) fn put(catalog: &Catalog, asked: Option<&Loras>, ask: &mut Ask) -> Re
     let from_disk = adapters.loads(kept, in_flight) * (adapters.stored(shape) / disk).get();
     adapters.stall = (from_host + from_disk) / ask.requests.new_tokens();
     if let Loading::Concurrency(c) = ask.load {
-        let most = adapters.running(c) / on.groups();
+        // Each group is a server with slots of its own.
+        let most = adapters.running(c / on.groups()) / on.stages();
         if most < on.engine.schedule.sequences && served > r.loras {
             Arc::make_mut(&mut on.engine).schedule.sequences = most.max(1.0).floor();
         }
@@ -154,6 +155,11 @@ fn most_slots(on: &Deployment, requests: &Requests, one: f64) -> Option<u64> {
         placement::Fit::Fits { spare } if one > 0.0 => Some((spare.get() / one) as u64),
         _ => None,
     }
+}
+
+/// Whether slots hold fewer requests than the engine would run.
+pub(super) fn waits_for_slot(case: &Case) -> bool {
+    case.ask.on.engine.schedule.sequences < case.found.deployment.engine.schedule.sequences
 }
 
 fn says_old(engine: &str) -> Remark {
@@ -180,16 +186,19 @@ pub(super) fn card(catalog: &Catalog, case: &Case, serving: &Serving, outcome: &
     let s = &outcome.steady;
     let most = most_slots(&base.on, &base.requests, one);
     let fits = outcome.fits;
+    // Of those that wait for a slot, the ones that run are served faster than all would be.
+    let fewer = tpot_more < 0.0 && waits_for_slot(case);
     let says = says(if fits { "loras_cost" } else { "loras_do_not_fit" })
         .with("slots", a.slots)
         .with("rank", a.rank)
         .with("bytes", all)
         .with("one", one)
-        .with("slower", tpot_more.max(0.0))
+        .with("slower", (!fewer).then_some(tpot_more.max(0.0)))
+        .with("quicker", fewer.then_some(-tpot_more))
         .with("less", less.max(0.0))
         .with("most", most)
         .with("others", (a.served > a.slots).then_some(a.served))
-        .with("wait", (a.served > a.slots && outcome.steady.waiting > 0.0).then_some(s.waiting * outcome.groups));
+        .with("wait", (waits_for_slot(case) && s.waiting > 0.0).then_some(s.waiting * outcome.groups));
     let bandwidth = on.system.chip.memory.bandwidth.value;
     // Families of versions before the kernels of vllm-project/vllm PR 13096 (0.8).
     let old = ["vllm-0", "vllm-0.3", "vllm-0.6"].contains(&&*on.engine.id);

@@ -218,6 +218,7 @@ pub(super) fn answer(catalog: &Catalog, request: &Request, unknown: Unknown, eff
         return super::answer_on(catalog, &plain_of(&plain, &case, unknown, 1.0), effort);
     }
     let mut search = Search::new(case, unknown, effort)?;
+    let plain = search.with_pools(plain);
     let mut solved = search.run()?;
     let at = solved.value.unwrap_or(search.step);
     let mut page = super::answer_on(catalog, &plain_of(&plain, &search.case, unknown, at), effort)?;
@@ -267,8 +268,13 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(case: Case<'a>, unknown: Unknown, effort: &'a Effort) -> Result<Self, Error> {
-        let serving = case.ready(&case.ask)?;
+    fn new(mut case: Case<'a>, unknown: Unknown, effort: &'a Effort) -> Result<Self, Error> {
+        let mut serving = case.ready(&case.ask)?;
+        // Pools do not grow with what is looked for.
+        let fixed = serving.balanced(&case.ask.requests);
+        if let (Some(n), Some(split), Some(pool)) = (fixed, &mut case.ask.split, &mut serving.split) {
+            (split.1, pool.instances) = (Some(n), Some(n));
+        }
         let percentiles = case.limits().iter().flatten().any(|l| l.percentile.is_some());
         let waits = matches!(case.ask.load, Loading::Rate(_)) || case.ask.users.is_some();
         let simulated = percentiles || waits || unknown == Unknown::Rate;
@@ -288,6 +294,13 @@ impl<'a> Search<'a> {
             _ => {}
         }
         Ok(Self { case, serving, unknown, effort, step, most, end, simulated, tried: 0 })
+    }
+
+    /// A request with the pools of the search.
+    fn with_pools(&self, request: Request) -> Request {
+        let chips = self.case.ask.split.and_then(|(layout, n)| Some(n? as u64 * layout.chips()));
+        let pools = request.disaggregated.clone().map(|d| super::Disaggregated { prefill_chips: chips, ..d });
+        Request { disaggregated: pools, ..request }
     }
 
     /// What is asked at a point.
@@ -443,6 +456,10 @@ fn point(case: &Case, ask: &Ask, serving: &Serving, outcome: &Outcome, met: &Met
     let mut binds = missed.clone().next().map(|t| says(t.name()).with("held", (waiting > 0.0).then(|| holds.clone())));
     if !outcome.fits {
         (misses, binds) = (vec![says("solve_no_room")], Some(says("binds_room")));
+        if outcome.chips > serving.machine() {
+            let said = says("solve_no_chips").with("chips", outcome.chips).with("machine", serving.machine());
+            (misses, binds) = (vec![said], Some(says("binds_chips")));
+        }
     } else if !stable {
         let served = serving.under(&ask.requests, Loading::Full).rate;
         misses.push(says("solve_overloaded").with("most", served));

@@ -145,7 +145,7 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
         // What arrives leaves, however long it takes.
         Loading::Rate(rate) if stable => Range { value: rate, low: rate, high: rate },
         // Each comes again after its answer and a pause.
-        _ if let (Some((users, think)), Some(_)) = (case.ask.users, met.run()) => {
+        _ if let Some((users, think)) = case.ask.users => {
             Range::of(users / (think + e2e_ms.value / 1e3), widths.throughput)
         }
         _ => Range::of(outcome.rate, widths.throughput),
@@ -153,7 +153,7 @@ fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
     // Little: so many are there as come in the time they stay.
     let there = |ms: f64| rate.value * ms / 1e3;
     let mut counts = [s.decoding, s.running, s.waiting].map(|n| n * outcome.groups);
-    if met.run().is_some() && (matches!(case.ask.load, Loading::Rate(_)) || case.ask.users.is_some()) {
+    if case.ask.users.is_some() || (met.run().is_some() && matches!(case.ask.load, Loading::Rate(_))) {
         counts = [there(e2e_ms.value - ttft_ms.value), there(e2e_ms.value - queue), there(queue)];
     }
     let [decoding, running, waiting] = counts;
@@ -209,7 +209,7 @@ fn slo(case: &Case, outcome: &Outcome, met: &Met, stable: bool) -> Option<Slo> {
     for r in reached(case, &case.ask.requests, outcome, met).iter().filter(|_| stable) {
         held &= r.holds();
         misses.extend(r.value_ms.filter(|v| *v > r.limit_ms).map(|v| says(r.missed()).with("times", v / r.limit_ms)));
-        all.push(r.words());
+        all.push((r.holds(), r.words()));
     }
     if !stable {
         misses.push(says("more_than_served"));
@@ -220,7 +220,7 @@ fn slo(case: &Case, outcome: &Outcome, met: &Met, stable: bool) -> Option<Slo> {
         (true, false) => says("targets_met"),
         (false, false) => says("targets_missed").with("misses", misses),
         (held, true) => says(if held { "targets_kept" } else { "targets_broken" })
-            .with("all", all)
+            .with("all", all.iter().filter(|(holds, _)| *holds == held).map(|(_, r)| r.clone()).collect::<Vec<_>>())
             .with("share", met.run().map(|_| share)),
     };
     let [ttft_ms, tpot_ms, e2e_ms] = limits.map(|l| l.map(|l| l.ms));
@@ -242,7 +242,14 @@ fn binding(case: &Case, p: &Serving, waiting: f64, step: &Breakdown) -> Remark {
     }
     let (memory, stages) = (p.room * p.groups(), p.main.deployment.stages());
     let engine = case.ask.on.engine.schedule.sequences * stages * p.groups();
-    said.with(if memory <= engine { "memory_holds" } else { "engine_holds" }, memory.min(engine).floor())
+    let holder = if memory <= engine {
+        "memory_holds"
+    } else if super::adapters::waits_for_slot(case) {
+        "slots_hold"
+    } else {
+        "engine_holds"
+    };
+    said.with(holder, memory.min(engine).floor())
 }
 
 /// What no engine would start.
@@ -276,6 +283,9 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option
             holds_requests_per_s: None,
             first_change: Some(says("disk_instead")),
         });
+    }
+    if outcome.chips > p.machine() && p.room >= 1.0 {
+        return Some(too_few(case, p, outcome));
     }
     if !outcome.fits {
         let requests = &case.ask.requests;
@@ -313,6 +323,24 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option
     })
 }
 
+/// Pools that take more chips than there are: at least so many would do, or as many as were asked for.
+fn too_few(case: &Case, p: &Serving, outcome: &Outcome) -> Problem {
+    let (d, each) = (&case.ask.on.layout, p.split.as_ref().map(|pool| pool.instance.deployment.chips()));
+    let prompts = outcome.flow.map(|flow| flow.chips);
+    let what = says("too_few_chips").with("decode", d.chips()).with("prompts", prompts);
+    let what = what.with("encode", outcome.encoders.map(|e| e.chips)).with("chips", outcome.chips);
+    let taken = outcome.chips - prompts.unwrap_or(0.0);
+    // Fewer for prompts where more were asked for than are left.
+    let fewer = each.map(|each| ((p.machine() - taken) / each).floor() * each).filter(|n| *n > 0.0);
+    Problem {
+        what: what.with("machine", p.machine()).with("system", &case.found.system.name),
+        missing_bytes: None,
+        most_requests_per_s: None,
+        holds_requests_per_s: None,
+        first_change: Some(says("more_chips").with("chips", p.fewest()).with("prompts", fewer)),
+    }
+}
+
 /// A split over card and host that fits, where the engine computes on both.
 fn split_first(case: &Case, on: &Deployment, load: &Load) -> Option<Remark> {
     on.engine.offload.as_ref().filter(|o| o.computes && !on.engine.ideal)?;
@@ -336,8 +364,10 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
         None => Some(as_known("no_version")),
     };
     let pool = p.split.iter().flat_map(|pool| &pool.instance.pass.assumed).filter(|a| !assumed.contains(a));
-    let more = (p.split.is_some() && outcome.chips > chips as f64)
-        .then(|| says("more_chips_for_pools").with("chips", chips).with("system", &r.system.name));
+    let more = outcome
+        .flow
+        .filter(|flow| flow.ratio * ask.on.chips() > flow.chips && case.ask.split.is_some_and(|(_, n)| n.is_none()))
+        .map(|flow| says("no_more_for_prompts").with("prompts", flow.chips).with("chips", chips));
     let together = match s.prompts {
         Prompts::RideAlong => "prompts_ride_along",
         Prompts::First => "prompts_apart",
@@ -348,7 +378,9 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
     let w = case.scale.widths(&p.main);
     let intervals = says("intervals").with("tpot", float::exp(w.tpot)).with("ttft", float::exp(w.ttft));
     let targets = [case.request.ttft_ms, case.request.tpot_ms, case.request.e2e_ms].iter().any(Option::is_some);
-    let schedule = says(together).with("name", &engine.name).with("chunk", s.chunk).with("sequences", s.sequences);
+    // The engine's own limit, not what adapters' slots leave of it.
+    let sequences = r.deployment.engine.schedule.sequences;
+    let schedule = says(together).with("name", &engine.name).with("chunk", s.chunk).with("sequences", sequences);
     let taken = ask.on.utilisation(&ask.on.load(&ask.requests, ask.on.groups(), s.chunk));
     let load = [
         Some(schedule.with("memory", taken)),

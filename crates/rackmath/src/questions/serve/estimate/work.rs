@@ -13,7 +13,7 @@ use rackmath_spec::engine::{Engine, Replay, Version};
 use rackmath_spec::file::flags::Tool;
 use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::drafter::Drafter;
-use rackmath_theory::pass::{KernelSet, Senses};
+use rackmath_theory::pass::{KernelSet, Senses, Spread};
 use rackmath_theory::pools::{Loading, Serving};
 use rackmath_theory::steady::Requests;
 
@@ -84,6 +84,9 @@ impl<'a> Case<'a> {
         let (mut layout, chosen) = pick(request, &request.degrees, request.flags.as_deref(), on)?;
         if chosen && !standing.cuts(&layout) {
             layout = layout::cut_by(&on.model, &on.system, |layout| standing.cuts(layout)).unwrap_or(layout);
+        }
+        if chosen && let Some(parted) = beside_pools(request, on, &layout, &requests, |layout| standing.cuts(layout)) {
+            layout = parted;
         }
         standing.refuse_layout(&layout);
         on.layout = layout;
@@ -188,6 +191,35 @@ fn pick(r: &Request, d: &DegreesRequest, line: Option<&str>, on: &Deployment) ->
         family => format!("1: not modelled for {family}, only for vllm"),
     };
     Err(Error::value("dcp", cut.to_string(), expected))
+}
+
+/// A layout that leaves chips for prompts, and for pictures, which have some of their own, where the usual one does not.
+fn beside_pools(
+    request: &Request,
+    on: &Deployment,
+    usual: &Layout,
+    requests: &Requests,
+    cuts: impl Fn(&Layout) -> bool,
+) -> Option<Layout> {
+    let encoders = on.senses.as_deref().filter(|s| s.spread == Spread::Apart && s.tokens() > 0.0);
+    let encoders = encoders.map_or(0, |s| s.chips.unwrap_or(1.0) as u64);
+    let prompts = request.disaggregated.as_ref().map(|d| {
+        let own = d.prefill != DegreesRequest::default();
+        let given = own.then(|| pick(request, &d.prefill, None, on).ok()).flatten().map(|(layout, _)| layout.chips());
+        d.prefill_chips.or(given)
+    });
+    let there = |layout: &Layout| {
+        let prompts = prompts.map_or(0, |given| given.unwrap_or(layout.chips()));
+        layout.chips() + prompts + encoders <= on.system.n_chips
+    };
+    if (prompts.is_none() && encoders == 0) || there(usual) {
+        return None;
+    }
+    let holds = |layout: &Layout| {
+        let cut = Deployment { layout: *layout, ..on.clone() };
+        cut.room(requests, on.engine.schedule.chunk) >= 1.0
+    };
+    layout::cut_by(&on.model, &on.system, |layout| cuts(layout) && there(layout) && holds(layout))
 }
 
 fn split(request: &Request, on: &Deployment) -> Result<Option<(Layout, Option<f64>)>, Error> {

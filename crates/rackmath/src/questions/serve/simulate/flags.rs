@@ -359,7 +359,7 @@ fn one(request: &Request, on: &Deployment, block: u32, chunk: u32) -> Load {
 /// Blocks that memory holds beside weights and activations: those of sequences as long as the mean request.
 fn blocks(request: &Request, on: &Deployment, block: u32, chunk: u32) -> u32 {
     let load = one(request, on, block, chunk);
-    let sequences = placement::largest_batch(on, &load) / on.groups();
+    let sequences = placement::held_batch(on, &load) / on.groups();
     let all = (sequences * load.context.get() / f64::from(block)) as u64;
     all.min(1 << 31) as u32
 }

@@ -33,7 +33,7 @@ fn a_model_known_layer_by_layer_is_predicted() {
 #[test]
 fn decode_is_what_an_estimate_of_two_pools_decodes() {
     let setting = on("llama-3.1-70b", "8xh100");
-    let a = ask(&setting, &RatesRequest { batch: Some(64.0), context: 1500.0, ..Default::default() }).unwrap();
+    let a = ask(&setting, &RatesRequest { batch: Some(64.0), context: Some(1500.0), ..Default::default() }).unwrap();
     let (concurrency, usual) = (Some(64.0), estimate::Request::default());
     let q = estimate::Request { setting, concurrency, isl: 1e3, osl: 1e3, prefix_hit: 1.0, changes: false, ..usual };
     let card = estimate::answer(&rackmath_catalog::embedded(), &q).unwrap();

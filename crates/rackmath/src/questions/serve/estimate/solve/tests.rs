@@ -119,7 +119,8 @@ fn solutions_equal_brute_force_on_200_random_settings() {
         asked += 1;
         contexts += usize::from(unknown == Unknown::Context);
         let fixed = Case::new(&catalog, &request).unwrap();
-        let fixed = plain_of(&request, &fixed, Unknown::Machine, 1.0);
+        let usual = plain_of(&request, &fixed, Unknown::Machine, 1.0);
+        let fixed = Search::new(fixed, unknown, &Effort::default()).unwrap().with_pools(usual);
         let k = brute(&catalog, &fixed, unknown);
         let value = found.value.unwrap_or(0.0);
         let most = fixed_most(&catalog, &fixed, unknown);
