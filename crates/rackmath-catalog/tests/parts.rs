@@ -53,5 +53,7 @@ fn a_part_is_found_by_the_names_people_use() {
     // Parts of a card are no group: nothing joins them.
     let parts = catalog.system("7xh100-mig-1g.10gb").unwrap();
     assert!(parts.levels.is_empty(), "{:?}", parts.levels);
+    // What programs find on a part is the part's own.
+    assert!(parts.chip.memory.seen() <= parts.chip.memory.size(), "{}", parts.chip.memory.seen());
     assert!(catalog.system("l4-mig-1g.10gb").unwrap_err().to_string().contains("parts"));
 }

@@ -89,6 +89,8 @@ pub(crate) fn part(chip: &Chip, of: &PartsOf, profile: &Profile) -> Chip {
     own.memory.capacity = chip.memory.capacity.clone().map(|c| c * memory);
     let size = profile.memory_gib.map_or_else(|| chip.memory.size() * memory, |gib| Bytes::b(gib * 1024.0_f64.powi(3)));
     own.memory.usable = Some(Cited { value: size, source: of.source.clone(), ..Cited::default() });
+    // What programs find on the whole card is not what they find on a part.
+    own.memory.seen = None;
     own.memory.bandwidth = chip.memory.bandwidth.clone().map(|w| w * memory);
     // Parts do not reach each other: neither by the card's links nor as ranks of one group of a network.
     (own.link.scale_up, own.link.scale_out) = (None, None);
