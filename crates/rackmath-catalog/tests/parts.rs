@@ -49,6 +49,11 @@ fn a_part_is_found_by_the_names_people_use() {
     }
     assert_eq!(catalog.system("7xh100-mig-1g.10gb").unwrap().n_chips, 7);
     let said = catalog.system("h100-mig-3g.41gb").unwrap_err().to_string();
-    assert!(said.contains("3g.40gb"), "{said}");
+    assert!(said.contains("1g.10gb") && said.contains("3g.40gb") && said.contains("7g.80gb"), "{said}");
+    // Parts of a card are no group: nothing joins them.
+    let parts = catalog.system("7xh100-mig-1g.10gb").unwrap();
+    assert!(parts.levels.is_empty(), "{:?}", parts.levels);
+    // What programs find on a part is the part's own.
+    assert!(parts.chip.memory.seen() <= parts.chip.memory.size(), "{}", parts.chip.memory.seen());
     assert!(catalog.system("l4-mig-1g.10gb").unwrap_err().to_string().contains("parts"));
 }

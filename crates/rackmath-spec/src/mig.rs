@@ -64,8 +64,9 @@ impl Parts {
             return Err(SpecError::unknown("chip that can be cut into parts", chip, cut));
         };
         let found = all.profiles.iter().find(|p| p.name.eq_ignore_ascii_case(part));
-        let names = all.profiles.iter().map(|p| p.name.as_str());
-        found.map(|p| (all, p)).ok_or_else(|| SpecError::unknown(&format!("part of {chip}"), part, names))
+        let names: Vec<&str> = all.profiles.iter().map(|p| p.name.as_str()).collect();
+        let unknown = || SpecError::unknown(&format!("part of {chip}"), part, names.iter().copied());
+        found.map(|p| (all, p)).ok_or_else(|| unknown().hint(format!("expected one of {}", names.join(", "))))
     }
 
     /// The first chip that has a part of this name.
@@ -88,8 +89,11 @@ pub(crate) fn part(chip: &Chip, of: &PartsOf, profile: &Profile) -> Chip {
     own.memory.capacity = chip.memory.capacity.clone().map(|c| c * memory);
     let size = profile.memory_gib.map_or_else(|| chip.memory.size() * memory, |gib| Bytes::b(gib * 1024.0_f64.powi(3)));
     own.memory.usable = Some(Cited { value: size, source: of.source.clone(), ..Cited::default() });
+    // What programs find on the whole card is not what they find on a part.
+    own.memory.seen = None;
     own.memory.bandwidth = chip.memory.bandwidth.clone().map(|w| w * memory);
-    own.link.scale_up = None;
+    // Parts do not reach each other: neither by the card's links nor as ranks of one group of a network.
+    (own.link.scale_up, own.link.scale_out) = (None, None);
     own.link.kind = "none".into();
     own.link.domain = Cited { value: 1, source: of.source.clone(), ..Cited::default() };
     own.link.host = chip.link.host.clone().map(|h| h.map(|rate| rate * memory));
