@@ -280,16 +280,7 @@ impl State {
             ExpertLayers => s.expert_layers = Some(whole(flag, name, 0)?),
             AllExperts => s.expert_layers = Some(u64::from(u16::MAX)),
             Shares => s.shares = Some(shares(flag)?),
-            Means::Dealt => match text(flag)?.as_str() {
-                "layer" => s.dealt = Dealt::Layers,
-                "row" => s.dealt = Dealt::Rows,
-                "none" => s.dealt = Dealt::One,
-                "tensor" => return Ok(Use::Unmodelled(Some("tensor: layers are dealt instead".into()))),
-                other => {
-                    let wrong = flag.word.wrong(format!("\"{}\" is no way to split", shorten(other)));
-                    return Err(wrong.hint("expected layer, row or none"));
-                }
-            },
+            Means::Dealt => return self.dealt(flag),
             Means::Unified => s.unified = truth(flag, true)?,
             MainCard => s.main = Some(whole(flag, name, 0)?),
             Flash => match shown(flag.value.as_ref()).unwrap_or_default().as_str() {
@@ -480,6 +471,21 @@ impl State {
             _ => return Ok(Use::Unmodelled(Some("weights are taken as the checkpoint has them".into()))),
         };
         self.weights = made.map(str::to_owned);
+        Ok(Use::Obeyed)
+    }
+
+    /// How a model is dealt to cards.
+    fn dealt(&mut self, flag: &Said) -> Result<Use, SpecError> {
+        self.start.dealt = match text(flag)?.as_str() {
+            "layer" => Dealt::Layers,
+            "row" => Dealt::Rows,
+            "none" => Dealt::One,
+            "tensor" => return Ok(Use::Unmodelled(Some("tensor: layers are dealt instead".into()))),
+            other => {
+                let wrong = flag.word.wrong(format!("\"{}\" is no way to split", shorten(other)));
+                return Err(wrong.hint("expected layer, row or none"));
+            }
+        };
         Ok(Use::Obeyed)
     }
 

@@ -377,7 +377,7 @@ fn kind(on: &Deployment, rule: &MemoryRule, block: &Block, kept: &Kept) -> Kind 
                 }
                 None => entry(&block.mixer),
             };
-            Kind { span, entry, ..Kind::default() }
+            Kind { entry, span, ..Kind::default() }
         }
         Mixer::Latent(a) if a.indexer.is_some() && on.kv.bits() < 12.0 => {
             // Sparse latent attention keeps 8-bit latents with a 32-bit scale for each 128, and 16-bit rotary keys.

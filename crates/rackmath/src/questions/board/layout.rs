@@ -297,6 +297,7 @@ pub struct CommandCard {
 }
 
 /// Answers.
+#[expect(clippy::too_many_lines, reason = "an answer, field by field")]
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     if let Some((asked, said)) = obeyed(catalog, request)? {
         let mut answer = answer(catalog, &asked)?;

@@ -49,14 +49,11 @@ pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget, each: &[Budget
         )],
         Program::LlamaCpp => {
             let mib = |bytes: Bytes| bytes.get() / 1_048_576.0;
-            let kinds: [(&str, fn(&Budget) -> Bytes); 3] =
-                [("model", |b| b.weights), ("KV", |b| b.cache), ("compute", |b| b.activation)];
-            let line =
-                |kind: &str, at: usize, bytes: Bytes| format!("CUDA{at} {kind} buffer size = {:.2} MiB", mib(bytes));
-            let all = |(kind, of): (&'static str, fn(&Budget) -> Bytes)| {
-                each.iter().enumerate().map(move |(at, b)| line(kind, at, of(b)))
+            let line = |kind: &str, of: fn(&Budget) -> Bytes| -> Vec<String> {
+                let size = |(at, b)| format!("CUDA{at} {kind} buffer size = {:.2} MiB", mib(of(b)));
+                each.iter().enumerate().map(size).collect()
             };
-            kinds.into_iter().flat_map(all).collect()
+            [line("model", |b| b.weights), line("KV", |b| b.cache), line("compute", |b| b.activation)].concat()
         }
     };
     // A start that is refused prints as far as it comes.
