@@ -214,7 +214,10 @@ fn what_does_not_work_out_is_an_answer() {
         ("outlook deepseek-v3 --on 2xh200", "No deployment meets the limits"),
         ("compare deepseek-v3 --on h100,2xh200", "None serves it; h100, 2xh200: no room for it"),
         ("estimate llama-3.1-8b --on h100 --engine vllm@99.1.2 --no-changes", "vllm 99.1.2 was never looked at"),
-        ("estimate llama-3.1-70b --on 8xa100-80gb --tp 8 -q fp8 --no-changes", "a100-80gb has no fp8 arithmetic"),
+        (
+            "estimate llama-3.1-70b --on 8xa100-80gb --tp 8 -q fp8 --no-changes",
+            "on a100-80gb fp8 weights are expanded to 16 bits",
+        ),
         ("estimate qwen3-235b-a22b --on 8xh200 -q fp8 --flags=-tp~4~--enable-expert-parallel", "tp4 ep4, 4 chips"),
         (
             "plan deepseek-v3 --on hgx-h200 --isl=60000 --aggregated --dcp=2,4,8",

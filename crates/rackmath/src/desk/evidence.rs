@@ -235,8 +235,10 @@ impl Scale {
         let (chip, engine) = (&on.system.chip, &on.engine);
         let nobody = |step: Step| known.steps.iter().any(|(s, c)| *s == step && c.from.is_none());
         let vendor = self.tables.chips.iter().any(|(.., vendor)| *vendor == chip.vendor);
-        // Rows of the same model on the same chip say little of kernels that were not timed there.
-        let grade = if known.rows > 0 && known.steps.is_empty() {
+        // Rows of a model on a chip say little of another format than its own whose kernels were not timed there.
+        let narrow = |a: &Assumption| matches!(a, Assumption::Products { .. } | Assumption::Experts { .. });
+        let another = on.formats != on.model.formats() && assumed.iter().any(narrow);
+        let grade = if known.rows > 0 && !another {
             Grade::Measured
         } else if !vendor || nobody(Step::Version) {
             Grade::NeverChecked

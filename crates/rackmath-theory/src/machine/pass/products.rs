@@ -146,7 +146,7 @@ impl<'a> Multiplier<'a> {
                 Kernel::Measured(gemm(kernel), other.map(gemm), scaling),
                 silicon,
                 assumed,
-                kernel.class.starts_with(&chip.generation),
+                kernel.class.starts_with(&chip.generation) && kernel.fit.rows > 0,
             )
         };
         Some(Self {

@@ -33,8 +33,13 @@ fn what_stands_in_the_rows_is_measured_and_what_does_not_says_from_where_it_was_
     assert_eq!((e.grade, steps(&e)), (Grade::Measured, vec!["generation"]));
     let e = known("llama-3.1-70b", "tpu-v6e", "vllm");
     assert_eq!((e.grade, steps(&e)), (Grade::NeverChecked, vec!["vendor"]));
-    // The roofline is a bound.
+    // Measured in 8 and 16 bits, asked for in a format nobody timed on Hopper.
     let catalog = rackmath_catalog::embedded();
+    let mut on = Deployment::named(&catalog, "llama-3.1-70b", "h100-sxm", "vllm").unwrap();
+    on.formats = catalog.formats_in(&on.model, rackmath_spec::Dtype::NvFp4);
+    let e = scale().card(&ready(&KernelSet::of(&catalog).unwrap(), &on).unwrap(), false, None).unwrap();
+    assert!(e.rows > 0 && e.grade == Grade::Transferred, "{e:?}");
+    // The roofline is a bound.
     let ideal = Deployment::named(&catalog, "llama-3.1-8b", "h200", "ideal").unwrap();
     assert!(scale().brief(&ideal, &[], false).is_none());
 }
