@@ -310,7 +310,7 @@ fn llama_cpp_deals_layers_to_all_cards_unless_told() {
     // Three of four layers are too many for the first card, and one card is too small for all.
     let refused = |more: &str, on: &str| {
         let a = checked(&format!("{line} {more}"), on, "");
-        a.refusal.filter(|_| !a.starts).map(|said| format!("{said:?}")).unwrap_or_else(|| panic!("{more} starts"))
+        a.refusal.filter(|_| !a.starts).map_or_else(|| panic!("{more} starts"), |said| format!("{said:?}"))
     };
     assert!(refused("-ts 3,1", "2xrtx-3090").contains("device 0"));
     assert!(refused("-ts 1/3", "2xrtx-3090").contains("device 1"));

@@ -340,7 +340,7 @@ mod tests {
                     ran += u64::from(there.contains(&j));
                 }
             }
-            let (mean, said) = (ran as f64 / f64::from(draws), a.running(n as f64));
+            let (mean, said) = (ran as f64 / f64::from(draws), a.running(f64::from(n)));
             assert!((said / mean - 1.0).abs() < 0.05, "{served} adapters, skew {skew}: {said}, drawn {mean}");
         }
     }

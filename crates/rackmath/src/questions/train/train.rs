@@ -18,7 +18,7 @@ pub use tuned::{Optimizer, PeakCard, TunedCard};
 
 use asked::{Asked, fields};
 use changes::{MOST_CHIPS, Tried};
-use rackmath_spec::{GemmKernels, Model, Network, System, TrainingFormat, TrainingRun, TrainingStack};
+use rackmath_spec::{Chip, GemmKernels, Model, Network, System, TrainingFormat, TrainingRun, TrainingStack};
 use rackmath_theory::count::count;
 use rackmath_theory::count::lora::Targets;
 use rackmath_theory::pipeline::Schedule;
@@ -365,11 +365,6 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     };
     let tuned = tuned::card(r, &setup.model, &ran)?;
     let published = asked.run.as_ref().map(|run| published(run, days, chips));
-    let elsewhere = (!setup.stack.ran_on(chip)).then_some(&chip.generation);
-    let evidence = match setup.stack.fit {
-        Some((n, e)) => says("fitted_on_runs").with("error", e).with("runs", n).with("elsewhere", elsewhere),
-        None => says("never_checked"),
-    };
     let title = |id: &'static str| says(id).with("model", &setup.model.name).with("on", &machine_name);
     let figure = match &search {
         Some(search) => frontier_figure(title("time_over_memory"), search),
@@ -404,9 +399,18 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         published,
         search,
         figure,
-        evidence,
+        evidence: evidence(&setup.stack, chip),
         sources: setup.stack.sources.clone(),
     })
+}
+
+/// What the constants of a program come from, and whether runs on such chips are among it.
+fn evidence(stack: &TrainingStack, chip: &Chip) -> Remark {
+    let elsewhere = (!stack.ran_on(chip)).then_some(&chip.generation);
+    match stack.fit {
+        Some((n, e)) => says("fitted_on_runs").with("error", e).with("runs", n).with("elsewhere", elsewhere),
+        None => says("never_checked"),
+    }
 }
 
 /// The chip as the program drives it, with what the request says of its link to the host.
