@@ -293,7 +293,6 @@ impl Catalog {
         Ok((shelf.get(&reading.id, self)?, Some(reading)))
     }
 
-    /// What names say by custom; nothing where the catalogue has no such file.
     /// The formats of a model's checkpoint in one format, as its makers write them: some leave attention, or all but routed
     /// experts, as it was.
     pub fn formats_in(&self, model: &Model, dtype: Dtype) -> Formats {
@@ -301,6 +300,7 @@ impl Catalog {
         model.shape().map_or(all, |shape| self.name_rules().kept(&shape.architecture, dtype, all))
     }
 
+    /// What names say by custom; nothing where the catalogue has no such file.
     fn name_rules(&self) -> Arc<NameRules> {
         self.get("names").unwrap_or_default()
     }
