@@ -72,6 +72,7 @@ fn server<'a, T>(timer: &'a T, engine: &'a Engine, room: f64) -> Server<'a, T> {
         timer,
         stages: 1.0,
         groups: 1.0,
+        gathered: 1.0,
         cold: Seconds::ZERO,
         schedule: &engine.schedule,
         overhead: &engine.overhead,
@@ -352,7 +353,11 @@ fn prompts_wait_for_the_next_look_for_other_groups_and_for_what_is_built() {
         engine
     };
     let at = |engine: &Engine, groups: f64, load| {
-        state(&Server { groups, cold: Seconds::s(2.0), ..server(&pass, engine, 1e3) }, &requests, load)
+        state(
+            &Server { groups, gathered: groups, cold: Seconds::s(2.0), ..server(&pass, engine, 1e3) },
+            &requests,
+            load,
+        )
     };
     let (often, seldom) = (engine(1.0, 0.0), engine(30.0, 0.0));
     // Who comes between two looks waits for half of the 29 decode steps beyond the next, and travels with those who did too.

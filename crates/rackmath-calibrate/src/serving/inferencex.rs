@@ -115,7 +115,7 @@ pub(crate) fn ran(names: &Names<'_>, row: &Record) -> Option<(Setup, Load)> {
     let setup = Setup { model, weights, kv, engine, system, degrees, ..Setup::default() };
     let load = Load { cold: !gap && cold(row, &setup), cached: found(row, isl), ..load };
     // NVIDIA's own runs tell no flags.
-    Some((if gap { setup } else { started(setup, concurrency) }, load))
+    Some((if gap { setup } else { started(setup, concurrency, isl) }, load))
 }
 
 /// The share of a prompt that was found in a cache, in the one set of runs that shows it: vLLM, which looks for known prompts by

@@ -6,6 +6,7 @@
 //! | SGLang, GLM-5 on Blackwell | `--chunked-prefill-size` 32,768, `--mem-fraction-static` 0.85 | `single_node/glm5_fp8_b200.sh` |
 //! | SGLang, DeepSeek-R1 on H200; on MI300X and MI325X; on MI355X | `--chunked-prefill-size` 32,768; 131,072; 196,608; `--mem-fraction-static` 0.82 on H200, 0.8 on AMD's chips | `dsr1_fp8_h200.sh`, `dsr1_fp8_mi300x.sh`, `dsr1_fp8_mi325x.sh`, `dsr1_fp8_mi355x.sh` |
 //! | TensorRT-LLM with attention groups | `attention_dp_config`: balanced, `timeout_iters` 60 for DeepSeek-R1, the engine's own 50 for gpt-oss | `dsr1_fp4_b200_trt.sh`, `dsr1_fp8_h200_trt.sh`, `gptoss_fp4_b200_trt.sh`; `AttentionDpConfig` in TensorRT-LLM's `llm_args.py` |
+//! | vLLM, MiniMax-M2.5 in FP8 on Blackwell | from 0.19 on `--kv-cache-dtype fp8`, `--max-num-batched-tokens` twice the prompt, `--gpu-memory-utilization` 0.90; before that 0.95 | `single_node/fixed_seq_len/minimaxm2.5_fp8_b200.sh`; `single_node/minimaxm2.5_fp8_b200.sh` (read 2026-11-18) |
 //! | TensorRT-LLM | `free_gpu_memory_fraction` 0.8 for DeepSeek-R1 on Blackwell, 0.75 on H200, 0.85 for gpt-oss | the same |
 //!
 //! Until the end of January 2026 nothing was sent before the requests that count; since then twice as many as run at once
@@ -19,7 +20,7 @@ use crate::rows::Record;
 use rackmath_spec::measurement::Setup;
 
 /// The setup with the flags it was started with.
-pub(super) fn started(setup: Setup, concurrency: f64) -> Setup {
+pub(super) fn started(setup: Setup, concurrency: f64, isl: f64) -> Setup {
     let Setup { model, degrees, .. } = &setup;
     let chip = setup.chip().to_owned();
     let blackwell = chip.starts_with("b200") || chip.starts_with("b300");
@@ -27,6 +28,8 @@ pub(super) fn started(setup: Setup, concurrency: f64) -> Setup {
     let (deepseek, qwen) = (model == "deepseek-v3", model.starts_with("qwen3.5"));
     let amd_chunk = if chip == "mi355x" { 196_608.0 } else { 131_072.0 };
     let amd = ["mi300x", "mi325x", "mi355x"].contains(&chip.as_str());
+    let minimax = model == "minimax-m2.5" && blackwell && !four_bits && setup.family() == "vllm";
+    let narrow = minimax && setup.engine.split_once("@0.").is_some_and(|(_, n)| n >= "19");
     // Tokens of a chunk, steps between looks, steps that gather, share of the memory.
     let (chunk, looks, gather, memory) = match setup.family() {
         "sglang" if blackwell && (deepseek || qwen) => {
@@ -44,10 +47,13 @@ pub(super) fn started(setup: Setup, concurrency: f64) -> Setup {
         "trtllm" if deepseek => {
             (None, None, (degrees.dp > 1).then_some(60.0), Some(if blackwell { 0.8 } else { 0.75 }))
         }
+        "vllm" if narrow => (Some(2.0 * isl), None, None, Some(0.9)),
+        "vllm" if minimax => (None, None, None, Some(0.95)),
         "trtllm" if model.starts_with("gpt-oss") => (None, None, (degrees.dp > 1).then_some(50.0), Some(0.85)),
         _ => (None, None, None, None),
     };
-    Setup { chunk: chunk.or(setup.chunk), looks, gather, memory: memory.or(setup.memory), ..setup }
+    let kv = if narrow { Some("fp8".to_owned()) } else { setup.kv.clone() };
+    Setup { chunk: chunk.or(setup.chunk), looks, gather, kv, memory: memory.or(setup.memory), ..setup }
 }
 
 /// Whether a run met a server that had answered nobody: by its day, or by the number of the workflow's run, which grows with

@@ -203,8 +203,9 @@ impl Ready {
     pub fn server(&self, room: f64) -> Server<'_> {
         let (schedule, overhead) = (&self.deployment.engine.schedule, self.deployment.overhead());
         let (groups, stages) = (self.deployment.groups_apart(), self.deployment.stages());
+        let gathered = self.deployment.groups_together();
         let cold = if self.pass.latent() { overhead.cold_latent } else { Seconds::ZERO };
-        Server { timer: &self.pass, groups, stages, cold, schedule, overhead, room }
+        Server { timer: &self.pass, groups, gathered, stages, cold, schedule, overhead, room }
     }
 
     pub fn steady(&self, room: f64, requests: &Requests, load: Loaded) -> Steady {

@@ -124,6 +124,8 @@ pub struct Server<'a, T = Pass> {
     pub timer: &'a T,
     /// Attention groups that take every pass together with this one, itself among them.
     pub groups: f64,
+    /// Attention groups, itself among them, whose prompts wait for each other where the schedule says how long.
+    pub gathered: f64,
     /// Pipeline stages; each works on a share of the sequences.
     pub stages: f64,
     /// What a pass of the first wave takes longer where nobody warmed it up.
@@ -214,10 +216,10 @@ impl<T: StepTimer> Server<'_, T> {
     /// has a prompt. The longest of g waits of mean 1/λ takes H/λ, H the sum of 1/i up to g; whichever ends first counts.
     fn window(&self, per_step: f64) -> f64 {
         let Schedule { looks, gather, .. } = *self.schedule;
-        if self.groups < 2.0 || gather <= looks {
+        if self.gathered < 2.0 || gather <= looks {
             return looks;
         }
-        let longest: f64 = (1..=self.groups as u32).map(|i| 1.0 / f64::from(i)).sum();
+        let longest: f64 = (1..=self.gathered as u32).map(|i| 1.0 / f64::from(i)).sum();
         looks.max(1.0 / (1.0 / gather + per_step / longest))
     }
 
