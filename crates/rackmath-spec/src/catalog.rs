@@ -1,6 +1,7 @@
 //! The catalogue: everything with a name, on one shelf per kind; what a face adds wins over what was there.
 
 use crate::acceptance::Acceptances;
+use crate::chip::Memory;
 use crate::command::FlagList;
 use crate::deduce::{DeducePriors, HostedModel, Level as DeduceLevel, Policies};
 use crate::draw::PowerDraw;
@@ -120,6 +121,7 @@ struct ChipFile<'a> {
 struct MemoryTable {
     capacity: Value<Bytes>,
     usable: Option<Value<Bytes>>,
+    seen: Option<Value<Bytes>>,
     bandwidth: Value<ByteRate>,
 }
 
@@ -369,7 +371,8 @@ impl Catalog {
         let file: SystemFile = self.shelf::<System>().part(system)?;
         let chip: ChipFile = self.shelf::<Chip>().part(&file.chip)?;
         let (memory, n_chips, priced) = (chip.memory, file.n_chips, !chip.price.is_empty());
-        let size = memory.usable.unwrap_or(memory.capacity).value;
+        let value = |of: Option<Value<Bytes>>| of.map(|of| of.value);
+        let size = Memory::size_of(value(memory.usable), value(memory.seen), memory.capacity.value);
         Ok(Brief { vendor: chip.vendor.into(), size, bandwidth: memory.bandwidth.value, n_chips, priced })
     }
 

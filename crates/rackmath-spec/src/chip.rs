@@ -212,27 +212,29 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Chip, SpecError> {
 }
 
 impl Memory {
-    /// Bytes a program can have: what the driver reports, else the sheet's figure.
-    pub fn size(&self) -> Bytes {
-        self.usable.as_ref().map_or(self.capacity.value, |usable| usable.value)
-    }
-}
-
-impl Memory {
     /// Share of a driver's figure that programs find, where only that figure is known: the median of the chips that have both.
     const SEEN: f64 = 0.9935;
     /// Share of a sheet's figure that programs find, its GB read as GiB: the median of the chips without a driver's figure.
     const SEEN_OF_SHEET: f64 = 0.98;
 
+    /// Bytes of the chip: what the driver reports, and where nobody wrote that down what programs find.
+    pub fn size(&self) -> Bytes {
+        let value = |of: &Option<Cited<Bytes>>| of.as_ref().map(|cited| cited.value);
+        Self::size_of(value(&self.usable), value(&self.seen), self.capacity.value)
+    }
+
+    /// The same of the three figures by themselves.
+    pub(crate) fn size_of(usable: Option<Bytes>, seen: Option<Bytes>, capacity: Bytes) -> Bytes {
+        // Sheets count in GB and mean GiB.
+        usable.or(seen).unwrap_or_else(|| Bytes::gib(capacity.as_gb()) * Self::SEEN_OF_SHEET)
+    }
+
     /// Bytes a program finds when it asks for the total.
     pub fn seen(&self) -> Bytes {
-        if let Some(seen) = &self.seen {
-            return seen.value;
-        }
-        match &self.usable {
-            Some(usable) => usable.value * Self::SEEN,
-            // Sheets count in GB and mean GiB.
-            None => Bytes::gib(self.capacity.value.as_gb()) * Self::SEEN_OF_SHEET,
+        match (&self.seen, &self.usable) {
+            (Some(seen), _) => seen.value,
+            (None, Some(usable)) => usable.value * Self::SEEN,
+            (None, None) => self.size(),
         }
     }
 }

@@ -451,7 +451,7 @@ fn head(name: &str, vendor: &str, generation: &str, dies: usize, date: &str, sou
 fn memory_table(kind: &str, bytes: f64, bandwidth: f64, note: &str) -> String {
     let (size, speed) = (fixed(bytes / 1_048_576.0), fixed(bandwidth / 1e9));
     format!(
-        "\n[memory]\nkind = {kind:?}\ncapacity = {{ value = \"{size} MiB\", source = \"probe\" }}\nbandwidth = {{ value = \"{speed} GB/s\", source = \"probe\", note = {note:?} }}\n"
+        "\n[memory]\nkind = {kind:?}\ncapacity = {{ value = \"{size} MiB\", source = \"probe\" }}\nusable = {{ value = \"{size} MiB\", source = \"probe\" }}\nbandwidth = {{ value = \"{speed} GB/s\", source = \"probe\", note = {note:?} }}\n"
     )
 }
 
