@@ -137,6 +137,9 @@ const UNKNOWN: Extent = Extent { layouts: 2e3, prepared: 1e4, weighed: 1e6, simu
 const STATE_BYTES: f64 = 300.0;
 const LAYOUT_BYTES: f64 = 3000.0;
 
+/// Bytes of a simulated deployment with what it remembers of its requests.
+const RUN_BYTES: f64 = 20e6;
+
 /// Prompts and answers in pools of their own are simulated step by step.
 const POOLS: f64 = 15.0;
 
@@ -187,19 +190,29 @@ pub fn of(catalog: &Catalog, question: Question, fields: &Map<String, Value>) ->
     let driven = |ms: f64, place: &'static str, usual: f64| {
         (ms * times(place, usual).max(0.02), Some((place, own.number(place).unwrap_or(usual))))
     };
-    let rated = read.number("rate_per_s").is_some() || read.percentile();
+    let solved = read.at("seek.solve").and_then(Value::as_str);
+    let rated = read.number("rate_per_s").is_some() || read.percentile() || solved == Some("rate");
+    // Groups that share experts are simulated step by step, others leap from event to event.
+    let named = |place: &str| own.at(place).or_else(|| read.at(place)).and_then(Value::as_str);
+    let experts = |place: &str, usual: bool| match named(place).map(|name| catalog.model(name)) {
+        None => usual,
+        Some(model) => model.is_ok_and(|m| m.shape().is_some_and(|shape| shape.moe().is_some())),
+    };
+    let stepped = |with: f64, without: f64| if experts("setting.model", true) { with } else { without };
     // The most that was seen of each, and some more (`benches/cost.rs`).
     let mut bytes = match question {
-        Q::Validate => 152e6,
+        Q::Validate => 110e6,
         // Layouts of a model with experts, whatever is searched for.
         Q::Train => 112e6,
         Q::Reversible => 36e6,
         // States of every layout in each format and engine; what is dropped early is not held.
-        Q::Plan | Q::Whatif | Q::Frontier => 11e6 + STATE_BYTES * extent.prepared + LAYOUT_BYTES * extent.layouts,
-        Q::Lecture => 14e6,
-        Q::Estimate | Q::EstimateSweep | Q::Capacity | Q::Station | Q::Hardware | Q::Outlook | Q::Compare | Q::Rl => {
-            9e6
+        Q::Plan | Q::Whatif | Q::Frontier | Q::Hardware | Q::Outlook | Q::Compare => {
+            let runs = if extent.simulated > 0.0 { RUN_BYTES } else { 0.0 };
+            11e6 + runs + STATE_BYTES * extent.prepared + LAYOUT_BYTES * extent.layouts
         }
+        Q::Lecture => 14e6,
+        Q::Estimate | Q::Capacity if rated || question == Q::Capacity => RUN_BYTES,
+        Q::Estimate | Q::EstimateSweep | Q::Capacity | Q::Station | Q::Rl => 9e6,
         Q::Simulate | Q::Models | Q::Chips => 6e6,
         _ => 3e6,
     };
@@ -226,7 +239,8 @@ pub fn of(catalog: &Catalog, question: Question, fields: &Map<String, Value>) ->
             let pools = if own.at("fleet.prefill_replicas").is_some() { POOLS } else { 1.0 };
             (1.0 + simulated(requests * runs, osl) * slow * pools, Some(("traffic.requests", requests)))
         }
-        Q::Station => driven(15.0, "requests", 1000.0),
+        Q::Station if own.number("requests").is_some() => driven(0.1, "requests", 1000.0),
+        Q::Station => (9.0, None),
         Q::Train => (5.0 + RUNS.ms(&extent), None),
         Q::Deduce => {
             let doubled = own.number("log2_points").unwrap_or(14.0) - 14.0;
@@ -236,13 +250,16 @@ pub fn of(catalog: &Catalog, question: Question, fields: &Map<String, Value>) ->
         Q::Plan | Q::Whatif | Q::Frontier | Q::Compare | Q::Outlook | Q::Hardware => {
             (2.0 + PLANS.ms(&extent), read.chips().map(|n| ("chips", n)))
         }
-        Q::Estimate if read.at("seek.solve").is_some() => (if rated { 4000.0 } else { 800.0 }, None),
-        Q::Capacity => (2000.0, None),
-        Q::Rl => (6.0, None),
+        Q::Estimate if solved.is_some() => (if rated { stepped(20_000.0, 1000.0) } else { 60.0 }, None),
+        Q::Capacity => (stepped(20_000.0, 1300.0), None),
+        Q::Rl => (if experts("model", false) { 1000.0 } else { 4.0 }, None),
         Q::Own => (20.0, None),
         // At a rate it is simulated, the changes that would help are too, and the rate that holds is looked for.
-        Q::Estimate if rated => (6.0 * simulated(10_000.0, read.number("osl").unwrap_or(1000.0)), None),
-        Q::Estimate => (4.0, None),
+        Q::Estimate if rated => {
+            let osl = read.number("osl").unwrap_or(1000.0);
+            (stepped(4.0, 0.3) * simulated(10_000.0, osl), None)
+        }
+        Q::Estimate => (2.0, None),
         Q::EstimateSweep => driven(1.0, "points", 41.0),
         Q::Pipeline => {
             // Of all six, those that are searched for take most of the time.

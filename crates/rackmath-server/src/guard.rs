@@ -110,7 +110,11 @@ async fn paced(served: &Served, asker: IpAddr, speech: Option<&Speech>, packed: 
     } else {
         // Whoever does not read what there is may not keep others from the door meanwhile.
         speech.into_iter().for_each(Speech::waits);
-        served.replies.take(asker, bytes, until).await
+        // The answer is there while it waits, and takes room for that as well.
+        match served.finished.now(asker, bytes) {
+            Some(_waits) => served.replies.take(asker, bytes, until).await,
+            None => None,
+        }
     };
     let Some(held) = held else {
         served.answers.metrics.refused("replies");

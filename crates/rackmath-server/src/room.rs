@@ -5,8 +5,9 @@
 //! | work | 20, 28 and 146 MiB | questions under way in each lane, each as much as its request lets it take ([`crate::cost`]) |
 //! | bodies | 16 MiB | requests from their first byte until they are answered |
 //! | replies | 24 MiB | answers on their way to readers, and what packs them |
+//! | finished | 16 MiB | answers for which there is no room among those yet |
 //!
-//! Of bodies and replies an address holds at most as much as stays free, or one thing where there is nobody else: k that take all they can
+//! Of bodies and answers an address holds at most as much as stays free, or one thing where there is nobody else: k that take all they can
 //! leave one part of k + 1 free, so that who asks for little is let in at once whoever else does not read. Who finds no room waits, and is
 //! told so in the end. Kept answers (16 MiB), the catalogue and what connections buffer stand beside it, so that a process stays below 300 MB.
 

@@ -39,6 +39,9 @@ const BODIES: usize = 16 << 20;
 /// Bytes of answers on their way.
 const REPLIES: usize = 24 << 20;
 
+/// Bytes of answers that wait for room among those; an answer beyond them is given up.
+const FINISHED: usize = 16 << 20;
+
 pub struct Served {
     pub answers: Answers,
     pub log: Log,
@@ -53,6 +56,8 @@ pub struct Served {
     /// Memory of requests that are arriving or waiting, and of answers on their way.
     pub(crate) bodies: Arc<Room>,
     pub(crate) replies: Arc<Room>,
+    /// Memory of answers that cannot go on their way yet.
+    pub(crate) finished: Arc<Room>,
     /// The path under which all of it stands, without a slash at its end.
     pub base: String,
     /// This run of the server, in the names of its requests.
@@ -72,6 +77,7 @@ impl Served {
             saying: options.door.saying,
             bodies: Room::fair(BODIES),
             replies: Room::fair(REPLIES),
+            finished: Room::fair(FINISHED),
             run: format!("{:x}", begun.as_millis()),
         }
     }
@@ -230,6 +236,8 @@ async fn ready(State(s): Shared) -> Response {
 
 async fn metrics(State(s): Shared) -> Response {
     let mut now = s.answers.gauges();
+    let replies = (s.replies.taken() + s.finished.taken()) as f64;
+    now.push(("reply_bytes", "Bytes of answers on their way to readers, or waiting to be.", replies));
     now.push(("resident_bytes", "Memory of this process.", resident()));
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], s.answers.metrics.text(&now)).into_response()

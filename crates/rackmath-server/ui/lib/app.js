@@ -96,7 +96,9 @@ async function round() {
     const files = config && values.model?.endsWith(".json") ? { [values.model]: await unpack(config).catch(() => { throw new Refused("the link's config.json is damaged"); }) } : undefined;
     const wanted = (some) => Object.entries(some ?? {}).filter(([, a]) => a).map(([name, a]) => [name, files ? (list(a) ? a.map(withFiles) : withFiles(a)) : a]);
     const withFiles = ([question, request]) => [question, { files, ...request }];
-    const waits = ([name, a]) => now.later?.includes(name) && !(list(a) ? a : [a]).every((one) => known(...one));
+    // A page that opens shows its first answer before it asks for the rest.
+    const behind = view.parts.size ? [] : now.opening ?? [];
+    const waits = ([name, a]) => (now.later?.includes(name) || behind.includes(name)) && !(list(a) ? a : [a]).every((one) => known(...one));
     const asks = wanted(now.requests(values));
     const slow = setTimeout(() => { status.textContent = "computing…"; }, 150);
     const refused = {};

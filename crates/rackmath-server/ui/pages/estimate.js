@@ -117,6 +117,7 @@ export const page = {
     { kind: "number", key: "price", label: "Price", unit: "$ per chip and hour", value: "", placeholder: "the catalogue's" },
   ],
   later: ["lecture"],
+  opening: ["sweep", "memory"],
   requests(s) {
     const what = deployment(s);
     const { ttft_ms: _, tpot_ms: __, ...swept } = what;
@@ -167,9 +168,11 @@ export const page = {
       view.note("changes-note", `Judged by ${e.changes[0].judged_by}.`);
     }
     this.pools(view, e.pools);
-    this.curves(view, sweep, e, s, requests);
-    view.heading("memory-title", "What a chip holds");
-    view.node("memory", held(memory, e));
+    if (sweep) this.curves(view, sweep, e, s, requests);
+    if (memory) {
+      view.heading("memory-title", "What a chip holds");
+      view.node("memory", held(memory, e));
+    }
     view.claims("claims", lecture, ["D4", "D13", "D31", "D48"]);
     view.list("assumptions", "What the numbers assume", e.assumptions);
     view.list("sources", "Where they come from", e.sources);
