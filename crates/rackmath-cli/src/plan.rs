@@ -102,7 +102,8 @@ pub fn outlook(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Resul
 
 pub fn whatif(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result<(), Error> {
     let path = a.given.get_one::<String>("/plan").map_or(Path::new("plan.json"), Path::new);
-    let file = a.inputs.plan(path)?;
+    let how = "rackmath plan ... --save plan.json writes one";
+    let file = a.inputs.plan(path).map_err(|e| if path.exists() { e } else { e.hint(how) })?;
     // A change whose value is a file: brought along, and named as there.
     let plan_fields = Question::Plan.fields();
     if let Some(Value::Array(changes)) = request.get_mut("set") {

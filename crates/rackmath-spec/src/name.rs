@@ -178,6 +178,14 @@ fn glossed(word: &str) -> String {
     format!("\"{word}\"{means}")
 }
 
+/// Whether a name is that of a GGUF file, of a repository of such files, or as Ollama writes one (`llama3.1:8b`).
+pub fn is_gguf(name: &str) -> bool {
+    let lower = name.trim().to_ascii_lowercase();
+    let (owner, bare) = lower.rsplit_once('/').unwrap_or(("", &lower));
+    let word = bare.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "gguf");
+    word || (owner.is_empty() && bare.contains(':'))
+}
+
 /// A name in words.
 struct Cut {
     words: Vec<String>,
@@ -206,7 +214,7 @@ fn cut(name: &str, rules: &NameRules) -> Cut {
     let wide = pieces.iter().any(|piece| piece == "unquantized");
     // Bits without a method are MLX's way to say it.
     let mlx = !pieces.iter().any(|piece| listed(METHODS, piece));
-    let file = pieces.iter().any(|piece| piece == "gguf") || (name.contains(':') && owner.is_empty());
+    let file = is_gguf(name);
     let (mut words, mut said, mut usual, mut mixed) = (Vec::new(), None, None, false);
     let mut at = 0;
     while at < pieces.len() {

@@ -1754,7 +1754,7 @@ def estimate(
     redundant_experts: Redundant experts per layer.
     flags: A command line or flags of vLLM, SGLang, TensorRT-LLM or llama.cpp: layout, formats, schedule and memory are obeyed, and what is not is said; of Megatron the layout alone.
     tool: Whose command line it is; the engine follows it unless another is said.
-    engine: The engine, with a version where it matters: vllm, sglang, trtllm, vllm@0.19.0, ideal.
+    engine: The engine, with a version where it matters: vllm, sglang, trtllm, vllm@0.19.0, ideal; auto is llama.cpp for GGUF files and on Apple's chips, and vLLM elsewhere.
     concurrency: Requests in flight over all groups.
     rate: Requests per second at random, instead.
     max_load: As many requests as memory and the engine hold, instead.
@@ -2031,7 +2031,7 @@ def estimate_sweep(
     redundant_experts: Redundant experts per layer.
     flags: A command line or flags of vLLM, SGLang, TensorRT-LLM or llama.cpp: layout, formats, schedule and memory are obeyed, and what is not is said; of Megatron the layout alone.
     tool: Whose command line it is; the engine follows it unless another is said.
-    engine: The engine, with a version where it matters: vllm, sglang, trtllm, vllm@0.19.0, ideal.
+    engine: The engine, with a version where it matters: vllm, sglang, trtllm, vllm@0.19.0, ideal; auto is llama.cpp for GGUF files and on Apple's chips, and vLLM elsewhere.
     concurrency: Requests in flight over all groups.
     rate: Requests per second at random, instead.
     max_load: As many requests as memory and the engine hold, instead.
@@ -2313,7 +2313,7 @@ def capacity(
     redundant_experts: Redundant experts per layer.
     flags: A command line or flags of vLLM, SGLang, TensorRT-LLM or llama.cpp: layout, formats, schedule and memory are obeyed, and what is not is said; of Megatron the layout alone.
     tool: Whose command line it is; the engine follows it unless another is said.
-    engine: The engine, with a version where it matters: vllm, sglang, trtllm, vllm@0.19.0, ideal.
+    engine: The engine, with a version where it matters: vllm, sglang, trtllm, vllm@0.19.0, ideal; auto is llama.cpp for GGUF files and on Apple's chips, and vLLM elsewhere.
     isl: Tokens of a prompt, mean.
     osl: Tokens of an answer, mean.
     prefix_hit: Share of a prompt found in the prefix cache, 0 to 1.

@@ -34,6 +34,8 @@ pub(super) fn check(out: &mut Page, a: &Answer) {
         grouped(a.num_gpu_blocks as f64),
         a.block_size
     );
+    let cached = a.kv_cache_tokens > 0 || !a.starts;
+    let blocks = if cached { blocks } else { "stay free: the model keeps no cache".into() };
     out.field("cache", format!("{}  {blocks}", gib(a.kv_cache_gib)));
     out.row(
         "longest request",
@@ -43,7 +45,9 @@ pub(super) fn check(out: &mut Page, a: &Answer) {
             grouped(a.longest_context as f64)
         ),
     );
-    out.row("at once", format!("{:>8} of the longest", significant(a.max_concurrency, 3)));
+    if cached {
+        out.row("at once", format!("{:>8} of the longest", significant(a.max_concurrency, 3)));
+    }
     out.gap();
     out.advice();
     changes(out, &a.changes, a.starts);

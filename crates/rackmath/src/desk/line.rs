@@ -116,7 +116,7 @@ fn followed(launch: &Launch, engine: &str, own: Option<Program>) -> String {
     };
     match own {
         Some(own) if own == launch.program && !engine.contains('@') => versioned(engine),
-        _ if engine == "vllm" => versioned(&launch.program.to_string()),
+        _ if ["auto", "vllm"].contains(&engine) => versioned(&launch.program.to_string()),
         _ => engine.to_owned(),
     }
 }

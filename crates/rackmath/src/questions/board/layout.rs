@@ -314,7 +314,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     };
     let (alone, cards) = if together { offload::cards(catalog, &request.setting)? } else { Default::default() };
     let mut r = resolve(catalog, if together { &alone } else { &request.setting })?;
-    let context = tokens("context", request.context, 0.0)?;
+    let context = tokens("context", request.context, 1.0)?;
     let max_tokens = tokens("max_num_batched_tokens", request.max_num_batched_tokens, 1.0)?.get();
     let utilisation = utilisation(request.memory_utilisation)?;
     let routing = routing(request, &r.model)?;

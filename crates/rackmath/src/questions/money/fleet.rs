@@ -195,6 +195,7 @@ fn traffic(q: &Request) -> Result<(Traffic, Remark), Error> {
     };
     let peak =
         peak.ok_or_else(|| Error::value("peak or curve", q.peak, "1 to 1,000, or numbers that are not all 0"))?;
+    refuse_if(input.get() + output.get() <= 0.0, "traffic", "no token", "more than nothing: 5 requests a second, say")?;
     let hit = Fraction::new(within("hit", q.hit, 0.0, 1.0)?);
     Ok((Traffic { input, output, hit, peak }, words))
 }

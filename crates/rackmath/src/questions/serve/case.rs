@@ -33,6 +33,8 @@ pub struct Bench {
     /// Kernels of the chips' own generation are not known.
     forgets: bool,
     found: BTreeMap<String, Result<Found, Error>>,
+    /// Setups that are kept.
+    most: usize,
 }
 
 /// What a setup names, found once; its passes, prepared when first asked for.
@@ -48,7 +50,19 @@ impl Bench {
     /// A bench with the catalogue's engines.
     pub fn new(catalog: Catalog) -> Result<Self, Error> {
         let kernels = KernelSet::of(&catalog)?;
-        Ok(Self { catalog, kernels, engines: BTreeMap::new(), forgets: false, found: BTreeMap::new() })
+        Ok(Self {
+            catalog,
+            kernels,
+            engines: BTreeMap::new(),
+            forgets: false,
+            found: BTreeMap::new(),
+            most: usize::MAX,
+        })
+    }
+
+    /// A bench for rows that are asked about once, those of a setup one after the other: it keeps few of them.
+    pub fn passing(catalog: Catalog) -> Result<Self, Error> {
+        Ok(Self { most: 8, ..Self::new(catalog)? })
     }
 
     /// Takes another engine in the place of one of the catalogue's, for fitting.
@@ -156,6 +170,9 @@ impl Bench {
     fn found(&mut self, setup: &Setup) -> Result<(&KernelSet, &mut Found), Error> {
         let key = format!("{setup:?}");
         if !self.found.contains_key(&key) {
+            if self.found.len() >= self.most {
+                self.found.clear();
+            }
             let one = self.find(setup);
             self.found.insert(key.clone(), one);
         }

@@ -64,7 +64,8 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
 
 /// Changes that make it start; where it does, those that make the cache larger.
 pub(super) fn tried(case: &Case, b: &Budget, starts: bool) -> Vec<Change> {
-    if case.early.is_some() {
+    // A model without a cache has nothing more to hold.
+    if case.early.is_some() || (starts && b.tokens == 0) {
         return Vec::new();
     }
     let mut all = Vec::new();

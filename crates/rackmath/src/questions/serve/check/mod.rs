@@ -373,6 +373,10 @@ fn context(on: &Deployment) -> Option<u64> {
 
 fn verdict(case: &Case, b: &Budget, starts: bool, longest: u64) -> Remark {
     let engine = case.launch.program.name();
+    if starts && b.tokens == 0 {
+        let said = says("check_starts_uncached").with("engine", engine).with("cache", b.cache);
+        return said.with("sequences", b.sequences).with("longest", b.longest);
+    }
     if starts {
         let said = says("check_starts").with("engine", engine).with("cache", b.cache).with("tokens", b.tokens);
         let said = said.with("requests", b.concurrency).with("longest", b.longest);

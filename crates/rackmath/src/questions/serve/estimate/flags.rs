@@ -28,8 +28,12 @@ pub(crate) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Req
     }
     let (pass, sequences) = line::of_group(&launch);
     let usual = Setting::default();
-    if let Some(model) = launch.model.filter(|_| r.setting.model == usual.model) {
-        r.setting.model = model;
+    match launch.model {
+        Some(model) if r.setting.model == usual.model => r.setting.model = model,
+        Some(model) if model != r.setting.model => {
+            said.insert(0, says("flags_other_model").with("line", model).with("asked", &r.setting.model));
+        }
+        _ => {}
     }
     r.setting.weights = r.setting.weights.or(launch.weights);
     r.setting.kv = r.setting.kv.or(launch.kv);

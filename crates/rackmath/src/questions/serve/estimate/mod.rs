@@ -46,9 +46,10 @@ pub struct Request {
     /// Whose command line it is; the engine follows it unless another is said.
     #[schemars(transform = closed::<Tool>, extend("x-also" = ["tensorrt-llm", "tensorrt_llm", "tensorrtllm", "trt-llm", "trt_llm", "trt", "megatron-lm", "megatronlm", "nemo"]))]
     pub tool: Option<String>,
-    /// The engine, with a version where it matters: `vllm`, `sglang`, `trtllm`, `vllm@0.19.0`, `ideal`.
+    /// The engine, with a version where it matters: `vllm`, `sglang`, `trtllm`, `vllm@0.19.0`, `ideal`; `auto` is llama.cpp for
+    /// GGUF files and on Apple's chips, and vLLM elsewhere.
     #[schemars(extend("x-flag" = "engine backend"))]
-    #[educe(Default = "vllm")]
+    #[educe(Default = "auto")]
     pub engine: String,
     /// Requests in flight over all groups.
     #[schemars(extend("x-flag" = "concurrency max-concurrency", "x-none" = "64"))]

@@ -41,6 +41,20 @@ impl Ask {
     }
 }
 
+/// The word for the engine that people take.
+const AUTO: &str = "auto";
+const LLAMA_CPP: &str = "llamacpp";
+
+/// The engine of a request, or the one that reads its files.
+fn usual_engine(request: &Request) -> &str {
+    if request.engine != AUTO {
+        return &request.engine;
+    }
+    let format = request.setting.weights.as_deref().and_then(|word| word.parse::<Dtype>().ok());
+    let quantised = format.is_some_and(|f| f.gguf().is_some_and(|g| !g.is_mlx()));
+    if quantised || rackmath_spec::name::is_gguf(&request.setting.model) { LLAMA_CPP } else { "vllm" }
+}
+
 /// A request with everything found.
 pub(crate) struct Case<'a> {
     pub catalog: &'a Catalog,
@@ -65,11 +79,14 @@ pub(crate) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(crate) fn new(catalog: &'a Catalog, request: &'a Request) -> Result<Self, Error> {
         untouched(&request.setting)?;
-        let (mut engine, uncovered) = catalog.engine(&request.engine)?;
+        let (mut engine, mut uncovered) = catalog.engine(usual_engine(request))?;
         let cut = request.degrees.cuts() || request.flags.is_some() || request.disaggregated.is_some();
         let together = offload::dealt(catalog, &request.setting, &engine, cut);
         let (alone, cards) = if together { offload::cards(catalog, &request.setting)? } else { Default::default() };
         let mut found = find(catalog, if together { &alone } else { &request.setting })?;
+        if request.engine == AUTO && found.deployment.system.chip.vendor == "Apple" {
+            (engine, uncovered) = catalog.engine(LLAMA_CPP)?;
+        }
         overrides(request, &mut engine)?;
         let on = &mut found.deployment;
         if request.setting.kv.as_deref().is_none_or(|word| word == "auto") {

@@ -150,7 +150,7 @@ pub fn held(catalog: &Catalog, filed: &[Filed], cancel: &Cancel) -> Result<Vec<H
         }
         for (group, rows) in groups {
             cancel.check()?;
-            let mut bench = Bench::new(catalog.clone())?;
+            let mut bench = Bench::passing(catalog.clone())?;
             if matches!(step, Step::Generation | Step::Vendor) {
                 bench.forget_generation();
             }
@@ -340,7 +340,7 @@ fn card(step: &str, what: &str, rows: &[&(&Held, bool)], (points, errors): (f64,
 pub fn apart(catalog: &Catalog, filed: &[Filed], cancel: &Cancel) -> Result<BTreeMap<(Differ, usize), Width>, Error> {
     let evidence = catalog.evidence()?;
     let rows = few(filed);
-    let mut bench = Bench::new(catalog.clone())?;
+    let mut bench = Bench::passing(catalog.clone())?;
     let mut known: Vec<(&Filed, f64)> = Vec::new();
     for f in &rows {
         cancel.check()?;
