@@ -29,7 +29,8 @@ pub(super) fn started(setup: Setup, concurrency: f64, isl: f64) -> Setup {
     let amd_chunk = if chip == "mi355x" { 196_608.0 } else { 131_072.0 };
     let amd = ["mi300x", "mi325x", "mi355x"].contains(&chip.as_str());
     let minimax = model == "minimax-m2.5" && blackwell && !four_bits && setup.family() == "vllm";
-    let narrow = minimax && setup.engine.split_once("@0.").is_some_and(|(_, n)| n >= "19");
+    let minor = setup.engine.split_once("@0.").and_then(|(_, rest)| rest.split('.').next()?.parse::<u32>().ok());
+    let narrow = minimax && minor.is_some_and(|n| n >= 19);
     // Tokens of a chunk, steps between looks, steps that gather, share of the memory.
     let (chunk, looks, gather, memory) = match setup.family() {
         "sglang" if blackwell && (deepseek || qwen) => {
