@@ -27,6 +27,17 @@ struct Table {
     released: Vec<(String, String)>,
     /// Requests of a max-load run of TensorRT-LLM, by the lengths of prompts and answers.
     requests: BTreeMap<String, f64>,
+    /// What engines of TensorRT-LLM were built for, by model and chips.
+    built: BTreeMap<String, Vec<Built>>,
+}
+
+/// The most sequences and tokens of a pass that an engine was built for, for sequences of one length or of any.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Built {
+    length: Option<f64>,
+    pub sequences: f64,
+    pub tokens: f64,
 }
 
 /// Upper and lower case, and how words are joined, do not matter.
@@ -56,6 +67,12 @@ impl<'a> Names<'a> {
     /// How many requests a max-load run of such lengths has; none where that is not published.
     pub fn requests(&self, input: f64, output: f64) -> Option<f64> {
         self.table.requests.get(&format!("{input}/{output}")).copied()
+    }
+
+    /// What an engine was built for; none where the table does not say.
+    pub fn built(&self, model: &str, tp: u64, length: f64) -> Option<Built> {
+        let all = self.table.built.get(&format!("{model}/{tp}"))?;
+        all.iter().find(|built| built.length.is_none_or(|l| l == length)).copied()
     }
 
     /// The version of vLLM that was the newest on a date; none before all of them.

@@ -146,6 +146,9 @@ pub struct Schedule {
     pub prompts: Prompts,
     #[serde(rename = "max_sequences")]
     pub sequences: f64,
+    /// Sequences it was told to run at most: an engine that is built before it runs has buffers for all of them, whatever comes.
+    #[serde(skip)]
+    pub told: Option<f64>,
     /// Cache format instead of the model's.
     #[serde(default, deserialize_with = "text_or_none")]
     pub kv: Option<Dtype>,
@@ -185,6 +188,9 @@ pub struct Schedule {
     /// the next.
     #[serde(default)]
     pub even_stages: bool,
+    /// Whether a model's windows are kept to only where a run names them: otherwise every layer keeps and reads the whole context.
+    #[serde(default)]
+    pub whole_attention: bool,
 }
 
 fn one_step() -> f64 {
@@ -393,6 +399,14 @@ pub struct Elsewhere {
     pub overhead: Overhead,
     pub fit: Residual,
     pub source: String,
+}
+
+impl Schedule {
+    /// Takes over a limit on the sequences that run together, where one was given.
+    pub fn tell(&mut self, most: Option<f64>) {
+        self.sequences = most.unwrap_or(self.sequences);
+        self.told = most.or(self.told);
+    }
 }
 
 impl Engine {

@@ -1,4 +1,4 @@
-//! How InferenceX started its engines: flags that change latency, by what ran.
+//! How InferenceX started its engines, and NVIDIA built those of its tables: flags that change latency, by what ran.
 //!
 //! | engine | flags | where |
 //! |--------|-------|-------|
@@ -16,8 +16,13 @@
 //! A model or chip that is not named ran with the engine's defaults, as far as we know. Source: SemiAnalysisAI/InferenceX,
 //! read 2026-11-16.
 
+use super::rows::minor;
+use crate::names::Names;
 use crate::rows::Record;
 use rackmath_spec::measurement::Setup;
+use rackmath_spec::layout::Layout;
+use rackmath_spec::{Catalog, Dtype};
+use rackmath_theory::{count, kv};
 
 /// The setup with the flags it was started with.
 pub(super) fn started(setup: Setup, concurrency: f64, isl: f64) -> Setup {
@@ -55,6 +60,45 @@ pub(super) fn started(setup: Setup, concurrency: f64, isl: f64) -> Setup {
     };
     let kv = if narrow { Some("fp8".to_owned()) } else { setup.kv.clone() };
     Setup { chunk: chunk.or(setup.chunk), looks, gather, kv, memory: memory.or(setup.memory), ..setup }
+}
+
+/// The setup of NVIDIA's own tables of TensorRT-LLM with what `trtllm-bench build` made its engine for. Buffers of the decoder are made for every
+/// sequence of it and those of a pass for every token, so that the cache gets what they leave.
+///
+/// Releases 0.12 to 0.14 look it up (`built` in `data/names.toml`); 0.15 to 0.19 reckon it from the free memory, in GiB:
+///
+/// $$ n = \min\left(\frac{0.95\,(G M - W)}{k\,(s_i + s_o)},\ 4096\right) / p \qquad t = \min\left(n\,(1 + s_i / s_o),\ 32768\right) $$
+///
+/// and round both up: n by 32 (64 at least), from 256 on by 128, from 1,024 on by 256; t by 256 (2,048 at least), from 4,096 on by 512, from 8,192 on
+/// by 1,024. G chips of M bytes hold weights W and k bytes of cache a token, in p stages. Source: tensorrt_llm/bench/build/tuning.py (read 2026-11-18).
+/// Ignores: heads of keys and values below the number of chips.
+pub(super) fn built(names: &Names<'_>, setup: Setup, (isl, osl): (f64, f64)) -> Setup {
+    let version = setup.engine.split_once('@').and_then(|(_, version)| minor(version));
+    let (sequences, tokens) = match version {
+        Some(12..=14) => {
+            let listed = names.built(&setup.model, setup.degrees.tp, isl + osl);
+            (listed.map(|b| b.sequences), listed.map(|b| b.tokens))
+        }
+        Some(15..=19) => tuned(names.catalog, &setup, (isl, osl)).unzip(),
+        _ => (None, None),
+    };
+    Setup { sequences, chunk: tokens, ..setup }
+}
+
+fn tuned(catalog: &Catalog, setup: &Setup, (isl, osl): (f64, f64)) -> Option<(f64, f64)> {
+    let (model, chip) = (catalog.model(&setup.model).ok()?, catalog.chip(setup.chip()).ok()?);
+    let bytes = |word: &Option<String>| word.as_deref().map_or(Ok(Dtype::Bf16), str::parse::<Dtype>).ok();
+    let weights = count::count(&model).total() as f64 * bytes(&setup.weights)?.width().get();
+    let token = kv::cache(&model, bytes(&setup.kv)?).stored_per_token().get();
+    let (stages, chips) = (setup.degrees.pp as f64, Layout::new(setup.degrees).ok()?.chips() as f64);
+    let free = chips * chip.memory.seen().get() - weights;
+    let n = (0.95 * free / (token * (isl + osl))).clamp(1.0, 4096.0) / stages;
+    let t = (n * (1.0 + isl / osl)).min(32_768.0);
+    let up = |x: f64, steps: [f64; 3], from: [f64; 2]| {
+        let step = steps[usize::from(x >= from[0]) + usize::from(x >= from[1])];
+        (x / step).ceil() * step
+    };
+    Some((up(n, [32.0, 128.0, 256.0], [256.0, 1024.0]).max(64.0), up(t, [256.0, 512.0, 1024.0], [4096.0, 8192.0]).max(2048.0)))
 }
 
 /// Whether a run met a server that had answered nobody: by its day, or by the number of the workflow's run, which grows with

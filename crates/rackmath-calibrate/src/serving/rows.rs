@@ -1,6 +1,6 @@
 //! Published serving measurements.
 
-use super::{inferencex, published};
+use super::{inferencex, published, recipes};
 use crate::names::Names;
 use crate::rows::{Record, Rows, present, problem, table};
 use rackmath_spec::layout::Degrees;
@@ -143,17 +143,23 @@ fn trtllm(names: &Names<'_>, row: &Record) -> Read {
         degrees: if experts && version == "1.0" { in_groups(setup.degrees) } else { setup.degrees },
         ..setup
     };
+    let setup = if row.number("batch").is_none() { recipes::built(names, setup, (isl, osl)) } else { setup };
     Ok(vec![of(("TensorRT-LLM", part), setup, Load::of(way, isl, osl), (metric, value))])
 }
 
 /// `--kv_cache_free_gpu_mem_fraction` of the commands in NVIDIA/TensorRT-LLM docs/source/performance/perf-overview.md: 0.9 in 0.10, 0.99 in
 /// the page after it, 0.95 from the executor's API on and with trtllm-bench (read 2026-11-17).
 fn free_share(version: &str) -> f64 {
-    match version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok()).filter(|_| version.starts_with("0.")) {
+    match minor(version) {
         Some(0..=10) => 0.9,
         Some(11) => 0.99,
         _ => 0.95,
     }
+}
+
+/// The second number of a version before 1.0.
+pub(super) fn minor(version: &str) -> Option<u32> {
+    version.strip_prefix("0.")?.split('.').next()?.parse().ok()
 }
 
 fn blis(names: &Names<'_>, row: &Record) -> Read {

@@ -469,9 +469,11 @@ pub(crate) fn share_taken(on: &Deployment, load: &Load) -> Fraction {
 /// A start that is to hold a load.
 fn placed(on: &Deployment, load: &Load) -> Start {
     let pass = Some(load.tokens as u64).filter(|tokens| *tokens > 0);
-    // An engine that is built before it runs is built for the sequences it is to hold, and the one that comes next.
+    // An engine that is built before it runs is built for as many sequences as it was told, or for those it is to hold and the one that
+    // comes next.
     let built = on.engine.memory_rule(on.engine.version).is_some_and(|rule| rule.way == Way::Free);
-    let sequences = built.then(|| (load.batch / on.groups()) as u64 + 1);
+    let told = on.engine.schedule.told.map(|n| n as u64);
+    let sequences = built.then(|| told.unwrap_or((load.batch / on.groups()) as u64 + 1));
     Start { utilisation: load.utilisation, pass, sequences, eager: on.engine.schedule.graph <= 0.0, ..Start::default() }
 }
 

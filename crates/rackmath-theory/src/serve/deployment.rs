@@ -12,7 +12,7 @@ use crate::pools::Prompts;
 use crate::split::Split;
 use crate::steady::{Load as Loaded, Requests, Server, Steady, steady};
 use rackmath_spec::engine::{Admission, Engine, Groups, Overhead};
-use rackmath_spec::model::Formats;
+use rackmath_spec::model::{Body, Formats, Mixer, Span};
 use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, SpecError, System};
 use rackmath_units::{Bytes, Fraction, Seconds, Tokens};
 use std::sync::Arc;
@@ -59,12 +59,30 @@ pub fn usual_cache(model: &Model, formats: Formats, engine: &Engine) -> Dtype {
     engine.schedule.kv.filter(|_| formats.linear.bits() < 12.0).unwrap_or_else(|| model.cache_dtype())
 }
 
+/// The model with every window as long as the context.
+fn whole(mut model: Arc<Model>) -> Arc<Model> {
+    let window = |mixer: &Mixer| matches!(mixer, Mixer::Attention(a) if matches!(a.span, Span::Window(_)));
+    if model.shape().is_some_and(|shape| shape.runs.iter().any(|run| window(&run.block.mixer)))
+        && let Body::Layers(shape) = &mut Arc::make_mut(&mut model).body
+    {
+        for run in &mut shape.runs {
+            if let Mixer::Attention(a) = &mut run.block.mixer
+                && matches!(a.span, Span::Window(_))
+            {
+                a.span = Span::Full;
+            }
+        }
+    }
+    model
+}
+
 impl Deployment {
     /// A model as published on one chip of a machine, before anything else is decided.
     pub fn named(catalog: &Catalog, model: &str, system: &str, engine: &str) -> Result<Self, SpecError> {
         Ok(Self::of(catalog, catalog.model(model)?, catalog.system(system)?, catalog.engine(engine)?.0))
     }
     pub fn of(catalog: &Catalog, model: Arc<Model>, system: Arc<System>, engine: Arc<Engine>) -> Self {
+        let model = if engine.schedule.whole_attention { whole(model) } else { model };
         let (formats, links) = (model.formats(), Links::of(catalog, &system));
         let kv = usual_cache(&model, formats, &engine);
         Self {

@@ -101,7 +101,7 @@ impl Bench {
         let mut engine = self.engine(&setup.engine)?;
         let schedule = &mut engine.schedule;
         schedule.chunk = setup.chunk.unwrap_or(schedule.chunk);
-        schedule.sequences = setup.sequences.unwrap_or(schedule.sequences);
+        schedule.tell(setup.sequences);
         schedule.looks = setup.looks.unwrap_or(schedule.looks).max(1.0);
         schedule.gather = setup.gather.unwrap_or(schedule.gather);
         schedule.memory = setup.memory.and_then(Fraction::checked).or(schedule.memory);

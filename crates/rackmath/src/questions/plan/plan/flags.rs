@@ -41,7 +41,7 @@ pub(super) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Req
 pub(super) fn schedule(launch: &Launch, engine: &mut Arc<Engine>) {
     let s = &mut Arc::make_mut(engine).schedule;
     let (_, sequences) = line::of_group(launch);
-    s.sequences = sequences.unwrap_or(s.sequences);
+    s.tell(sequences);
     s.memory = launch.start.utilisation.or(s.memory);
     if launch.start.eager {
         (s.graph, s.graph_prompts) = (0.0, Replay::Never);

@@ -185,7 +185,7 @@ fn overrides(request: &Request, engine: &mut Arc<Engine>) -> Result<(), Error> {
             (s.graph, s.graph_prompts) = (0.0, Replay::Never);
         }
         s.chunk = chunk.map_or(s.chunk, Tokens::get);
-        s.sequences = sequences.map_or(s.sequences, Tokens::get);
+        s.tell(sequences.map(Tokens::get));
         s.memory = memory.or(s.memory);
     }
     Ok(())
