@@ -45,7 +45,7 @@ pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<(), 
     if output.json {
         print(&ask::versioned(&probe)?)?;
     } else {
-        print(&text::probe(&probe, &above, output.style))?;
+        print(&text::probe(&probe, &above, output.detail, output.style))?;
     }
     if let Some(over) = above.first() {
         let share = over.measured / over.sheet * 100.0;

@@ -109,7 +109,7 @@ fn targets_that_are_missed_change_the_exit_code() {
     let out = rackmath(&["gauge", "--read", &data("vllm_0.32.0_bench_serve_detailed.json"), "--ttft", "10ms"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(
-        text(&out.stdout).contains("target missed: TTFT mean is 62.8 ms, the target 10.0 ms"),
+        text(&out.stdout).starts_with("Target missed: TTFT mean is 62.8 ms, the target 10.0 ms."),
         "{}",
         text(&out.stdout)
     );
@@ -123,6 +123,25 @@ fn targets_that_are_missed_change_the_exit_code() {
         "1s",
     ]);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stdout));
+}
+
+#[test]
+fn a_measurement_begins_with_what_it_comes_to_and_that_alone_is_left_where_it_is_enough() {
+    let file = data("vllm_0.32.0_bench_serve_detailed.json");
+    let beside = ["--on", "1xh200", "--model", "llama-3.1-8b"];
+    for (more, verdict) in [
+        (&["--no-predict"][..], "Measured: TPOT 24.2 ms, TTFT 62.8 ms, output 62.6 tok/s; 24 answered, 0 failed.\n"),
+        (&beside, "Not as it should be: TPOT"),
+    ] {
+        let words = [&["gauge", "--read", &file][..], more].concat();
+        let page = text(&rackmath(&words).stdout);
+        assert!(page.starts_with(verdict), "{page}");
+        let quiet = text(&rackmath(&[&words[..], &["--quiet"]].concat()).stdout);
+        assert!(page.starts_with(quiet.trim_end()) && quiet.lines().count() <= 3, "{quiet}");
+    }
+    let scrapes = ["idle", "busy"].map(|which| data(&format!("vllm_0.32.0_metrics_{which}.txt")));
+    let page = text(&rackmath(&["watch", "--replay", &scrapes[0], &scrapes[1], "--quiet"]).stdout);
+    assert!(page.starts_with("Look at this: the queue grows") && page.trim().lines().count() == 1, "{page}");
 }
 
 #[test]

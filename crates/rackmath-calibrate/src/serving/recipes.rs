@@ -19,8 +19,8 @@
 use super::rows::minor;
 use crate::names::Names;
 use crate::rows::Record;
-use rackmath_spec::measurement::Setup;
 use rackmath_spec::layout::Layout;
+use rackmath_spec::measurement::Setup;
 use rackmath_spec::{Catalog, Dtype};
 use rackmath_theory::{count, kv};
 
@@ -98,7 +98,10 @@ fn tuned(catalog: &Catalog, setup: &Setup, (isl, osl): (f64, f64)) -> Option<(f6
         let step = steps[usize::from(x >= from[0]) + usize::from(x >= from[1])];
         (x / step).ceil() * step
     };
-    Some((up(n, [32.0, 128.0, 256.0], [256.0, 1024.0]).max(64.0), up(t, [256.0, 512.0, 1024.0], [4096.0, 8192.0]).max(2048.0)))
+    Some((
+        up(n, [32.0, 128.0, 256.0], [256.0, 1024.0]).max(64.0),
+        up(t, [256.0, 512.0, 1024.0], [4096.0, 8192.0]).max(2048.0),
+    ))
 }
 
 /// Whether a run met a server that had answered nobody: by its day, or by the number of the workflow's run, which grows with
@@ -110,4 +113,43 @@ pub(super) fn cold(row: &Record, setup: &Setup) -> bool {
     let (day, run) = (row.text("measured_date"), row.text("source_dump"));
     let run = run.rsplit_once("run_").and_then(|(_, n)| n.parse::<u64>().ok());
     if day.is_empty() { run.is_some_and(|n| n < 21_400_000_000) } else { day < "2026-01-28" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmath_spec::layout::Degrees;
+
+    fn asked(engine: &str, chips: u64, lengths: (f64, f64)) -> (Option<f64>, Option<f64>) {
+        let catalog = rackmath_catalog::embedded();
+        let setup = Setup {
+            model: "llama-3.1-70b".into(),
+            weights: Some("fp8".into()),
+            kv: Some("fp8".into()),
+            engine: engine.into(),
+            system: format!("{chips}xh100-sxm"),
+            degrees: Degrees { tp: chips, etp: chips, ..Degrees::default() },
+            ..Setup::default()
+        };
+        let built = built(&Names::new(&catalog), setup, lengths);
+        (built.sequences, built.chunk)
+    }
+
+    /// One chip: 0.95 (85.0 - 70.6 GB) over 163,840 bytes a token and 2,176 tokens are 39 sequences; eight: 1,625.
+    #[test]
+    fn engines_are_built_for_what_the_free_memory_holds_from_0_15_on() {
+        assert_eq!(asked("trtllm@0.17", 1, (128.0, 2048.0)), (Some(64.0), Some(2048.0)));
+        assert_eq!(asked("trtllm@0.17", 8, (128.0, 2048.0)), (Some(1792.0), Some(2048.0)));
+        // 1,625 sequences of 17 tokens for each that decodes: 27,625, in steps of 1,024.
+        assert_eq!(asked("trtllm@0.17", 8, (2048.0, 128.0)), (Some(1792.0), Some(27_648.0)));
+        assert_eq!(asked("trtllm@1.0", 8, (128.0, 2048.0)), (None, None));
+    }
+
+    #[test]
+    fn before_that_a_list_says_it_by_length() {
+        assert_eq!(asked("trtllm@0.13.0", 8, (128.0, 2048.0)), (Some(8192.0), Some(16_384.0)));
+        assert_eq!(asked("trtllm@0.14.0", 2, (2048.0, 2048.0)), (Some(2048.0), Some(1024.0)));
+        assert_eq!(asked("trtllm@0.14.0", 2, (128.0, 2048.0)), (Some(256.0), Some(1024.0)));
+        assert_eq!(asked("trtllm@0.11", 8, (128.0, 2048.0)), (None, None));
+    }
 }

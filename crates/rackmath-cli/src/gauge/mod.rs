@@ -205,7 +205,7 @@ fn from_file(
             };
             answers.push(serde_json::to_value(&answer).map_err(|e| Error::said(e.to_string()))?);
         } else {
-            print(&page::read(&o, &figures, &beside, &missed, output.style))?;
+            print(&page::read(&o, &figures, &beside, &missed, output))?;
         }
         if let Some(path) = given.get_one::<PathBuf>("save") {
             row::save(path, catalog, typed, &o, None)?;
@@ -404,7 +404,7 @@ fn from_server(
         };
         print(&rackmath::ask::json(&answer)?)?;
     } else {
-        print(&page::measured(&server, &plan, &measured, &figures, &beside, &missed, output.style))?;
+        print(&page::measured(&server, &plan, &measured, &figures, &beside, &missed, output))?;
     }
     if let Some(path) = given.get_one::<PathBuf>("save").filter(|_| answered) {
         row::save(path, catalog, typed, &o, Some(&server.found))?;
@@ -445,7 +445,7 @@ fn climbed(server: &Server, plan: &Plan, rungs: &str, seconds: f64, stop: &Stop,
         };
         print(&rackmath::ask::json(&answer)?)?;
     } else {
-        print(&page::ladder(server, &steps, held, failed, output.style))?;
+        print(&page::ladder(server, &steps, held, failed, output))?;
     }
     Ok(code)
 }

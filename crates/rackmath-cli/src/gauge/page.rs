@@ -1,11 +1,13 @@
-//! A measurement as text: what was found, how far the client can be trusted, each figure with its definition, and the prediction beside it.
+//! A measurement as text: what it comes to, what was found, how far the client can be trusted, each figure with its definition, and the prediction beside it.
 
 use super::beside::{Beside, Row, digits};
+use crate::output::Output;
 use rackmath::remark::{Remark, says};
 use rackmath_measure::gauge::{Arrivals, Ended, FOR_P99, Measured, Plan, Server, Step, Summary};
 use rackmath_measure::judge;
 use rackmath_measure::read::Observed;
 use rackmath_report::Style;
+use rackmath_report::reply::Detail;
 use rackmath_report::words::words;
 use std::fmt::Write as _;
 
@@ -87,7 +89,48 @@ fn table(rows: &[Row], style: Style, definitions: bool) -> String {
     out
 }
 
-fn verdict(out: &mut String, beside: &Result<Beside, Remark>, missed: &[Remark], style: Style) {
+/// A figure in a sentence, with its prediction where there is one.
+fn figure(rows: &[Row], name: &str) -> Option<Remark> {
+    let row = rows.iter().find(|r| r.name == name)?;
+    let said = says("gauge_figure").with("name", row.name).with("measured", row.measured?).with("unit", row.unit);
+    Some(said.with("predicted", row.predicted.map(|p| p.value)))
+}
+
+/// What a measurement comes to, in a sentence or two: targets first, then the prediction, then the figures alone.
+fn verdict(
+    rows: &[Row],
+    beside: &Result<Beside, Remark>,
+    missed: &[Remark],
+    (answered, failed): (u64, u64),
+) -> Vec<Remark> {
+    let mut said: Vec<Remark> = missed.iter().map(|miss| says("gauge_target_missed").with("miss", miss)).collect();
+    let figures: Vec<Remark> = ["TPOT", "TTFT", "output"].iter().filter_map(|name| figure(rows, name)).collect();
+    let judged = |b: &Beside| b.rows.iter().any(|r| r.inside.is_some());
+    said.push(match beside {
+        _ if figures.is_empty() => says("gauge_verdict_nothing").with("failed", failed),
+        Ok(Beside { blame, .. }) if !blame.is_empty() => says("gauge_verdict_off").with("worst", &blame[0]),
+        Ok(b) if judged(b) => says("gauge_verdict_good").with("figures", figures),
+        _ => says("gauge_verdict_measured").with("figures", figures).with("answered", answered).with("failed", failed),
+    });
+    said.extend(beside.as_ref().err().filter(|why| **why != Remark::default()).cloned());
+    said
+}
+
+/// The verdict as it stands on top of a page.
+fn head(said: &[Remark], good: bool, style: Style) -> String {
+    let text = said.iter().map(|s| sentence(&words(s))).collect::<Vec<_>>().join(" ");
+    let text = style.wrapped("", "", &text);
+    format!("{}\n", if good { style.bold(text.trim_end()) } else { style.bad(text.trim_end()) })
+}
+
+/// With a capital in front and a full stop behind.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map_or_else(String::new, |c| c.to_uppercase().collect());
+    format!("{first}{}{}", letters.as_str(), if text.ends_with(['.', '!']) { "" } else { "." })
+}
+
+fn predicted(out: &mut String, beside: &Result<Beside, Remark>, style: Style) {
     match beside {
         Ok(b) => {
             let whose = says("gauge_predicted_for").with("model", &b.model).with("machine", &b.machine);
@@ -101,30 +144,27 @@ fn verdict(out: &mut String, beside: &Result<Beside, Remark>, missed: &[Remark],
             if let Some(p) = &b.problem {
                 let _ = writeln!(out, "  {}", style.bad(&words(p)));
             }
-            for line in &b.blame {
+            for line in b.blame.iter().skip(1) {
                 out.push_str(&style.wrapped("  - ", "    ", &words(line)));
                 if !out.ends_with('\n') {
                     out.push('\n');
                 }
             }
-            if b.blame.is_empty() && b.problem.is_none() {
-                let _ = writeln!(out, "  {}", style.good(&words(&says("gauge_as_it_should"))));
-            }
         }
-        // Nothing was wanted.
-        Err(why) if *why == Remark::default() => {}
-        Err(why) => {
-            let _ = writeln!(out, "\n  {}", words(why));
-        }
-    }
-    for miss in missed {
-        let _ = writeln!(out, "  {}", style.bad(&words(&says("gauge_target_missed").with("miss", miss))));
+        // Said on top.
+        Err(_) => {}
     }
 }
 
 /// A result file of another tool.
-pub fn read(o: &Observed, rows: &[Row], beside: &Result<Beside, Remark>, missed: &[Remark], style: Style) -> String {
-    let mut out = format!("{}\n", style.bold(&format!("a result of {}", o.tool)));
+pub fn read(o: &Observed, rows: &[Row], beside: &Result<Beside, Remark>, missed: &[Remark], output: &Output) -> String {
+    let style = output.style;
+    let said = verdict(rows, beside, missed, (o.completed, o.failed));
+    let mut out = head(&said, missed.is_empty() && !beside.as_ref().is_ok_and(Beside::outside), style);
+    if output.detail == Detail::Verdict {
+        return out;
+    }
+    let _ = writeln!(out, "\n{}", style.bold(&format!("a result of {}", o.tool)));
     let load = match (o.rate, o.concurrency) {
         (Some(rate), _) => says("gauge_read_load_rate").with("rate", rate),
         (None, Some(n)) => says("gauge_read_load_concurrency").with("concurrency", n),
@@ -137,7 +177,7 @@ pub fn read(o: &Observed, rows: &[Row], beside: &Result<Beside, Remark>, missed:
     let _ = writeln!(out, "  {}", words(&said));
     out.push('\n');
     out.push_str(&table(rows, style, false));
-    verdict(&mut out, beside, missed, style);
+    predicted(&mut out, beside, style);
     for note in &o.notes {
         let _ = writeln!(out, "  {}", style.dim(&format!("note: {note}")));
     }
@@ -152,10 +192,17 @@ pub fn measured(
     rows: &[Row],
     beside: &Result<Beside, Remark>,
     missed: &[Remark],
-    style: Style,
+    output: &Output,
 ) -> String {
-    let (f, s) = (&server.found, &m.summary);
-    let mut out = format!("{}\n", style.bold(&format!("{} at {}", f.model, server.client.target)));
+    let (f, s, style) = (&server.found, &m.summary, output.style);
+    let failed = s.counts.faults.values().sum();
+    let said = verdict(rows, beside, missed, (s.counts.answered, failed));
+    let good = missed.is_empty() && failed == 0 && !s.client.tainted && !beside.as_ref().is_ok_and(Beside::outside);
+    let mut out = head(&said, good, style);
+    if output.detail == Detail::Verdict {
+        return out;
+    }
+    let _ = writeln!(out, "\n{}", style.bold(&format!("{} at {}", f.model, server.client.target)));
     let told = [
         f.engine.as_ref().map(|e| format!("{e} {}", f.version.as_deref().unwrap_or(""))),
         f.max_context.map(|n| format!("context {n}")),
@@ -213,7 +260,7 @@ pub fn measured(
     if let Some((share, rate)) = s.good {
         let _ = writeln!(out, "  {}", words(&says("gauge_met").with("share", share).with("rate", rate)));
     }
-    verdict(&mut out, beside, missed, style);
+    predicted(&mut out, beside, style);
     out
 }
 
@@ -292,11 +339,19 @@ fn counts(out: &mut String, m: &Measured, style: Style) {
 }
 
 /// The rungs of a ladder and where it ends.
-pub fn ladder(server: &Server, steps: &[Step], held: Option<f64>, failed: Option<f64>, style: Style) -> String {
-    let mut out = format!(
-        "{}\n\n",
-        style.bold(&format!("{} at {}: rates to the knee", server.found.model, server.client.target))
-    );
+pub fn ladder(server: &Server, steps: &[Step], held: Option<f64>, failed: Option<f64>, output: &Output) -> String {
+    let style = output.style;
+    let said = match (held, failed) {
+        (Some(held), Some(failed)) => says("gauge_knee").with("held", held).with("failed", failed),
+        (Some(held), None) => says("gauge_knee_above").with("held", held),
+        (None, _) => says("gauge_knee_below"),
+    };
+    let mut out = head(&[said], held.is_some(), style);
+    if output.detail == Detail::Verdict {
+        return out;
+    }
+    let title = format!("{} at {}: rates to the knee", server.found.model, server.client.target);
+    let _ = writeln!(out, "\n{}\n", style.bold(&title));
     let head = format!(
         "  {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9}",
         "offered/s", "served/s", "out tok/s", "TTFT ms", "TPOT ms", "under way", "faults"
@@ -330,11 +385,5 @@ pub fn ladder(server: &Server, steps: &[Step], held: Option<f64>, failed: Option
             let _ = writeln!(out, "             {}", style.bad(&words(&said)));
         }
     }
-    let said = match (held, failed) {
-        (Some(held), Some(failed)) => says("gauge_knee").with("held", held).with("failed", failed),
-        (Some(held), None) => says("gauge_knee_above").with("held", held),
-        (None, _) => says("gauge_knee_below"),
-    };
-    let _ = writeln!(out, "\n  {}", words(&said));
     out
 }

@@ -248,7 +248,7 @@ impl Watch<'_> {
             return print(&(line + "\n"));
         }
         let home = if clear && output.style.color { "\x1b[2J\x1b[H" } else { "" };
-        print(&format!("{home}{}\n", page::text(&shown, output.style)))
+        print(&format!("{home}{}\n", page::text(&shown, output)))
     }
 
     fn held_against(&mut self, view: View) -> Result<Shown, Error> {

@@ -2,9 +2,11 @@
 
 use super::Shown;
 use crate::gauge::beside::{Row, digits};
+use crate::output::Output;
 use rackmath::figure::{Axis, Figure, Role, Series, Unit};
 use rackmath::remark::{Remark, says};
 use rackmath_measure::watch::{Alert, View};
+use rackmath_report::reply::Detail;
 use rackmath_report::words::words;
 use rackmath_report::{Style, scene, svg};
 use std::fmt::Write as _;
@@ -85,13 +87,33 @@ fn compared(s: &Shown) -> impl Iterator<Item = &Row> {
     rows.filter(|r| r.measured.is_some() && r.predicted.is_some())
 }
 
-pub fn text(s: &Shown, style: Style) -> String {
-    let v = &s.view;
-    let mut out = format!("{}\n", style.bold(&format!("{} over {} s", v.engine, digits(v.seconds))));
+/// What the interval comes to: what is wrong, or that nothing is, and how sure that is.
+fn verdict(s: &Shown) -> (Remark, bool) {
+    if let Some(first) = s.view.alerts.first() {
+        let more = Some(s.view.alerts.len() - 1).filter(|more| *more > 0);
+        return (says("watch_verdict_alert").with("first", alerted(first)).with("more", more), false);
+    }
+    let blame = s.beside.as_ref().and_then(|b| b.blame.first());
+    match blame {
+        Some(worst) => (says("watch_verdict_off").with("worst", worst), false),
+        None if compared(s).next().is_some() => (says("watch_verdict_good"), true),
+        None => (says("watch_verdict_alone"), true),
+    }
+}
+
+pub fn text(s: &Shown, output: &Output) -> String {
+    let (v, style) = (&s.view, output.style);
+    let (said_first, good) = verdict(s);
+    let line = words(&said_first);
+    let mut out = format!("{}\n", if good { style.bold(&line) } else { style.bad(&line) });
+    if output.detail == Detail::Verdict {
+        return out;
+    }
+    let _ = writeln!(out, "\n{}", style.bold(&format!("{} over {} s", v.engine, digits(v.seconds))));
     for line in said(v) {
         let _ = writeln!(out, "  {}", words(&line));
     }
-    for alert in &v.alerts {
+    for alert in v.alerts.iter().skip(1) {
         let _ = writeln!(out, "  {} {}", style.bad("!"), words(&alerted(alert)));
     }
     if let Some(beside) = beside(s) {

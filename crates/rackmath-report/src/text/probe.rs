@@ -4,12 +4,20 @@ use super::prelude::*;
 use crate::reply::Detail;
 use crate::style::Style;
 use rackmath::figure::{Axis, Mark, Role, Series, Unit};
+use rackmath::remark::{Remark, says};
 use rackmath_spec::probe::{Above, Device, Missing, Probe, Processor, Product, Reading, State};
 
 /// The page of a probe.
-pub fn probe(probe: &Probe, above: &[Above], style: Style) -> String {
+pub fn probe(probe: &Probe, above: &[Above], detail: Detail, style: Style) -> String {
     let mut page = Page::new(style);
     let out = &mut page;
+    out.verdict(words(&comes_to(probe)));
+    if let Some(said) = busy(probe) {
+        out.verdict(words(&said));
+    }
+    if detail == Detail::Verdict {
+        return page.text(detail);
+    }
     out.figures();
     processor(out, &probe.processor);
     for device in &probe.devices {
@@ -46,6 +54,42 @@ pub fn probe(probe: &Probe, above: &[Above], style: Style) -> String {
     ));
     page.text(Detail::FULL)
 }
+
+/// What was found, in a sentence: the memory and the arithmetic that models meet, and the rows from which on the one binds and not the other.
+fn comes_to(probe: &Probe) -> Remark {
+    let p = &probe.processor;
+    let own = || {
+        let peak = ["bf16", "fp32"].iter().find_map(|math| p.peak(math));
+        Some((p.name.clone(), p.read_rate()?.rate.median, peak.map(|m| (m.math.clone(), m.rate.median))))
+    };
+    let device = probe.devices.iter().find_map(|d| {
+        let peaks = d.peaks();
+        let peak = ["bf16", "fp16", "fp32"].iter().find_map(|math| peaks.get(*math));
+        Some((d.name.clone(), d.read_rate()?.rate.median, peak.map(|m| (m.math.clone(), m.rate))))
+    });
+    let Some((name, read, peak)) = device.or_else(own) else { return says("probe_nothing") };
+    let said = says("probe_found").with("name", name).with("read", byte_rate(read));
+    match peak {
+        // A weight is read once, and takes a multiplication and an addition for each row.
+        Some((math, rate)) => {
+            let bytes = if math == "fp32" { 4.0 } else { 2.0 };
+            let rows = rate / 2.0 * bytes / read;
+            said.with("rate", flop_rate(rate)).with("math", math).with("rows", rows)
+        }
+        None => said,
+    }
+}
+
+/// Whether repeats differ by more than a quiet machine's would.
+fn busy(probe: &Probe) -> Option<Remark> {
+    let p = &probe.processor;
+    let all = p.bandwidth.iter().map(|s| s.rate.spread()).chain(p.peaks.iter().map(|m| m.rate.spread()));
+    let worst = all.fold(0.0, f64::max);
+    (worst > QUIET).then(|| says("probe_busy").with("spread", worst))
+}
+
+/// Repeats on a machine that does nothing else lie within a few hundredths; a fifth is somebody else's work.
+const QUIET: f64 = 0.2;
 
 /// The middle, with half the range of repeats.
 fn spread(reading: &Reading, show: impl Fn(f64) -> String) -> String {

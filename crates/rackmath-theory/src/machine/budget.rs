@@ -870,4 +870,21 @@ mod tests {
             assert!(crate::placement::largest_batch(&on, &half) < placed / 1.9, "{model} under {engine}");
         }
     }
+
+    /// 7,936 further sequences of 128,256 words, 19 bytes each, are 19.3 GB of every chip, and the cache gets 0.95 of what is left free.
+    #[test]
+    fn an_engine_that_is_built_keeps_buffers_for_every_sequence_it_was_told() {
+        let kept = |told: Option<f64>| {
+            let mut on = on("llama-3.1-70b", "hgx-h100", "trtllm@0.13", 8);
+            Arc::make_mut(&mut on.engine).schedule.tell(told);
+            let utilisation = Some(Fraction::new(0.95));
+            let load = Load { batch: 1.0, context: Tokens::new(2176.0), tokens: 8192.0, utilisation };
+            crate::placement::largest_batch(&on, &load)
+        };
+        let (few, many) = (kept(Some(256.0)), kept(Some(8192.0)));
+        // 80 layers of one head of 128 on each chip, keys and values of two bytes.
+        let bytes = (few - many) * 2176.0 * 80.0 * 2.0 * 128.0 * 2.0;
+        assert!((bytes / (0.95 * 7936.0 * 128_256.0 * 19.0) - 1.0).abs() < 0.02, "{few} {many}");
+        assert!(kept(None) <= few, "as many as it holds are not fewer than 256");
+    }
 }

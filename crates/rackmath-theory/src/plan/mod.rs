@@ -205,9 +205,9 @@ impl Objective {
     pub const ALL: [Self; 7] =
         [Self::Cost, Self::Chips, Self::Energy, Self::Latency, Self::Throughput, Self::Speed, Self::Hourly];
 
-    /// The score of an estimate; less is better.
+    /// The score of an estimate; less is better. What differs by less than a part in 10^12 is equal, in whichever order it was added up.
     pub fn score(self, e: &Estimate) -> f64 {
-        match self {
+        let exact = match self {
             Self::Cost => e.usd_per_mtok,
             Self::Chips => e.chips,
             Self::Energy => e.joules,
@@ -215,6 +215,12 @@ impl Objective {
             Self::Throughput => -e.throughput,
             Self::Speed => e.tpot,
             Self::Hourly => e.usd_per_hour,
-        }
+        };
+        even(exact)
     }
+}
+
+/// A number without the last twelve bits of its fraction, rounded: as ordered as before, but for what adding up in another order changes.
+fn even(x: f64) -> f64 {
+    f64::from_bits((x.to_bits() + 0x800) & !0xfff)
 }

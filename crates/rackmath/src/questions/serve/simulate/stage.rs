@@ -12,7 +12,7 @@ use crate::desk::prelude::*;
 use rackmath_sim::blocks::Segment;
 use rackmath_sim::clock::Timed;
 use rackmath_sim::cluster::{Cluster, Link, Router};
-use rackmath_sim::tally::{Histogram, Keep, Limits, Series, Tally};
+use rackmath_sim::tally::{Histogram, Keep, Limits, Outcome, Series, Tally};
 use rackmath_sim::workload::{Arrivals, Drawn, Job, Length, Sharing, Source, Traffic};
 use rackmath_sim::{Ns, engine};
 use rackmath_theory::deployment::Ready;
@@ -173,6 +173,13 @@ impl Source for Coming {
     }
 }
 
+/// Mean waits of [`BATCHES`] parts of so many requests, in order.
+fn waits<'a>(all: impl Iterator<Item = &'a Outcome>) -> Vec<f64> {
+    let all: Vec<f64> = all.map(|o| o.queue as f64).collect();
+    let part = all.len().div_ceil(BATCHES as usize).max(1);
+    all.chunks(part).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect()
+}
+
 impl Stage<'_> {
     pub(crate) fn run(&self, comes: Comes) -> Result<Percentiles, Error> {
         let (arrivals, users, thinking) = match comes {
@@ -218,13 +225,16 @@ impl Stage<'_> {
         let limits = Limits { ttft, tpot, e2e };
         let keep = Keep { warm, requests, batches: BATCHES, limits, outside, each: false, worst: 0 };
         let (mut tally, mut each) = (Tally::new(keep), all.each);
-        each.retain(|o| (warm..warm + requests).contains(&o.id));
         each.sort_unstable_by_key(|o| o.id);
+        // A queue that grew before anybody counted is long and hardly grows by the part since.
+        let whole = if users == 0 { waits(each.iter().filter(|o| o.id < warm + requests)) } else { Vec::new() };
+        each.retain(|o| (warm..warm + requests).contains(&o.id));
         for o in &each {
             tally.outcome(*o, o.arrival + o.e2e());
         }
         let queues: Vec<f64> = tally.samples_of(&tally.samples);
-        let queue_grows = grows(&queues, tally.e2e.mean().unwrap_or(0.0)).is_some();
+        let e2e = tally.e2e.mean().unwrap_or(0.0);
+        let queue_grows = [queues, whole].iter().any(|queues| grows(queues, e2e).is_some());
         let [ttft, tpot, e2e] = self.limits;
         let times = [
             Times::of(What::Queue, &mut tally.queue, None),
