@@ -276,3 +276,35 @@ pub fn roofline(probe: &Probe) -> Option<Figure> {
         series,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rackmath_spec::probe::{MathRate, StreamRate};
+
+    /// 20 GB/s are 10 G weights of two bytes a second; 200 GFLOP/s are 100 G multiply-adds: ten rows for each weight.
+    #[test]
+    fn a_probe_begins_with_what_it_comes_to_and_says_when_the_machine_was_busy() {
+        let reading = |rates: [f64; 3]| Reading::of(rates).unwrap();
+        let read = |rates| StreamRate { kernel: "read".into(), rate: reading(rates), ..StreamRate::default() };
+        let peak = MathRate { math: "bf16".into(), rate: reading([2e11; 3]), ..MathRate::default() };
+        let page = |rates: [f64; 3]| {
+            let (bandwidth, peaks) = (vec![read(rates)], vec![peak.clone()]);
+            let processor = Processor { name: "A chip".into(), bandwidth, peaks, ..Processor::default() };
+            let style = Style { color: false, width: 200 };
+            probe(&Probe { processor, ..Probe::default() }, &[], Detail::Verdict, style)
+        };
+        let quiet = page([1.99e10, 2e10, 2.01e10]);
+        assert!(
+            quiet.starts_with(
+                "A chip reads its memory at 20.0 GB/s and multiplies at 200 GFLOP/s in bf16: below 10 rows"
+            ),
+            "{quiet}"
+        );
+        assert!(!quiet.contains("Something else ran"), "{quiet}");
+        assert!(
+            page([1e10, 2e10, 3e10]).contains("Something else ran meanwhile: repeats differ by up to 50"),
+            "spread"
+        );
+    }
+}
