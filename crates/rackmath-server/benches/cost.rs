@@ -23,6 +23,9 @@ fn taken() -> f64 {
     text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e9
 }
 
+/// Below so many seconds that count is too coarse, which the kernel keeps by its ticks.
+const COARSE: f64 = 0.03;
+
 /// Reckoned over real, and memory over what was promised, by question.
 type Ratios = BTreeMap<&'static str, Vec<(f64, f64)>>;
 
@@ -118,8 +121,17 @@ pub fn main() {
             let reply = question.answer(&catalog, request.clone(), &terms);
             length = reply.ok().and_then(|reply| reply.json().ok()).map(|text| text.len());
         });
-        let real = taken() - begun;
+        let mut real = taken() - begun;
         let _ = finished.send(());
+        if real < COARSE {
+            // The clock on the wall instead, of the quickest of three: what waited for others is not counted.
+            let again = || {
+                let wall = Instant::now();
+                let _ = question.answer(&catalog, request.clone(), &terms).and_then(|reply| reply.json());
+                wall.elapsed().as_secs_f64()
+            };
+            real = (0..3).map(|_| again()).fold(f64::INFINITY, f64::min);
+        }
         let _ = watch.join();
         let Some(length) = length else {
             ended += usize::from(wall.elapsed() > Duration::from_mins(1));

@@ -341,7 +341,8 @@ pub fn extent(catalog: &Catalog, request: &Request) -> Result<Extent, Error> {
     let one = prepare::extent(&ask)?;
     // Where nothing fits there is nothing to simulate.
     let (runs, each) = if one.prepared > 0.0 { ask.runs() } else { (0.0, false) };
-    let simulated = runs * ask.simulate.requests as f64;
+    // Nobody simulates more deployments than there are.
+    let simulated = runs.min(trial::RUNS as f64 * (one.layouts + one.weighed)) * ask.simulate.requests as f64;
     // Decodes of one group leap from event to event; groups that share experts go step by step.
     let steps = each && ask.model.shape().is_some_and(|shape| shape.moe().is_some());
     let tokens = if steps { simulated * ask.requests.output } else { 0.0 };
