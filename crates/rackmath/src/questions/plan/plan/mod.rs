@@ -44,7 +44,7 @@ use crate::desk::host::{Host, host};
 use crate::desk::prelude::*;
 use crate::extent::Extent;
 use crate::layout::DegreesRequest;
-use crate::setting::{LAYERED, PriceSource, common_basis, find, formats};
+use crate::setting::{LAYERED, PriceSource, checkpoint, common_basis, find, formats};
 use crate::support::Standing;
 use offload::Fetch;
 use prepare::Entry;
@@ -379,7 +379,7 @@ impl Ask {
             other => (other, other.objective()),
         };
         let machines = machines(catalog, r)?;
-        let model = catalog.model(&r.setting.model)?;
+        let model = checkpoint(catalog, &r.setting.model)?;
         refuse_if(model.shape().is_none(), "model", format!("\"{}\"", model.id), LAYERED)?;
         if let Some(n) = r.handover.as_ref().and_then(|h| h.chips_per_host).filter(|n| !(1..=1024).contains(n)) {
             return Err(Error::value("chips_per_host", n, "1 to 1024"));

@@ -284,3 +284,22 @@ fn boards_draw_more_for_more_requests_and_never_more_than_their_limit() {
         }
     }
 }
+
+#[test]
+fn the_checkpoint_that_is_asked_for_is_the_one_that_is_started() {
+    for (name, id, other) in [
+        ("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", "Llama-3.1"),
+        ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "Llama-3.1"),
+        ("qwen3-coder-30b-a3b", "Qwen/Qwen3-Coder-30B-A3B-Instruct", "Qwen3-30B"),
+        ("llama-3.1-8b", "meta-llama/Llama-3.1-8B", "Instruct"),
+    ] {
+        let r =
+            Request { disaggregated: false, handover: Some(HandoverRequest::default()), ..Request::of(name, "4xh200") };
+        let p = best(&r).unwrap();
+        let start = format!("vllm serve {id} ");
+        assert!(p.launch.iter().all(|line| line.contains(&start)), "{:?}", p.launch);
+        let files = &p.handover.unwrap().files;
+        assert!(files.iter().any(|f| f.text.contains(&start)), "{name}");
+        assert!(files.iter().all(|f| !f.text.contains(other)), "{name}");
+    }
+}
