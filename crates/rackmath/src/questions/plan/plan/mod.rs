@@ -337,7 +337,8 @@ pub fn extent(catalog: &Catalog, request: &Request) -> Result<Extent, Error> {
     }
     let said = flags::obeyed(catalog, request)?;
     let ask = Ask::new(catalog, said.as_ref().map_or(request, |(asked, _)| asked))?;
-    let moved = search::moves(&ask.question).len() as f64;
+    let hosts = search::by_dollars(&ask.question) && ask.machines.iter().any(|m| m.bought_by > 1);
+    let moved = search::moves(&ask.question).len() as f64 + f64::from(u8::from(hosts));
     let one = prepare::extent(&ask)?;
     // Where nothing fits there is nothing to simulate.
     let (runs, each) = if one.prepared > 0.0 { ask.runs() } else { (0.0, false) };
