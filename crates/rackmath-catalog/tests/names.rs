@@ -88,3 +88,33 @@ fn popular_ids_are_read_as_what_they_are_or_refused() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(missed.len() * 20 <= known, "{} of {known} are not read:\n{}", missed.len(), missed.join("\n"));
 }
+
+#[test]
+fn a_checkpoint_is_fetched_by_the_id_that_was_meant_or_by_none() {
+    let catalog = embedded();
+    for (name, id) in [
+        ("llama-3.1-70b", "meta-llama/Llama-3.1-70B"),
+        ("llama3.1-70b", "meta-llama/Llama-3.1-70B"),
+        ("meta-llama/llama-3.1-70b", "meta-llama/Llama-3.1-70B"),
+        ("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("Llama-3.3-70B-Instruct", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("someone/Llama-3.3-70B-Instruct-AWQ", "someone/Llama-3.3-70B-Instruct-AWQ"),
+        ("qwen3-30b", "Qwen/Qwen3-30B-A3B"),
+        ("qwen3-coder-30b-a3b", "Qwen/Qwen3-Coder-30B-A3B-Instruct"),
+        ("gptoss-120b", "openai/gpt-oss-120b"),
+        ("deepseek-r1", "deepseek-ai/DeepSeek-R1"),
+        // Another name of the same file, with an owner.
+        ("glm-5.1", "zai-org/GLM-5.1"),
+        // Other weights, and nothing says by which id: a person has to complete the name.
+        ("hermes-4-70b", "hermes-4-70b"),
+        ("qwen3-32b-awq", "qwen3-32b-awq"),
+    ] {
+        let model = catalog.model(name).unwrap();
+        assert_eq!(catalog.checkpoint(name, &model).as_deref(), Some(id), "{name}");
+    }
+    // Whatever a model is called, its own id is that of its own checkpoint.
+    for id in catalog.ids(Kind::Models) {
+        let model = catalog.model(id).unwrap();
+        assert_eq!(catalog.checkpoint(id, &model), model.hf, "{id}");
+    }
+}

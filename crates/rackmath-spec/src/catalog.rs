@@ -285,6 +285,23 @@ impl Catalog {
         self.name_rules().context_of(name, &base)
     }
 
+    /// The id that the checkpoint of a name is fetched by: the name itself where it has an owner, the model's own where it says no more than
+    /// that, another that is known by it; else the name, which is then no id and for a person to complete.
+    pub fn checkpoint(&self, name: &str, model: &Model) -> Option<String> {
+        let (own, asked, rules) = (model.hf.as_deref()?, name.trim(), self.name_rules());
+        let spelled = crate::naming::spelled;
+        let same = |other: &str| spelled(other) == spelled(asked);
+        if asked.contains('/') {
+            return Some(if same(own) { own } else { asked }.to_owned());
+        }
+        let bare = |id: &&str| id.split_once('/').is_some_and(|(_, bare)| same(bare));
+        let other = || self.shelf::<Model>().named().filter(|(id, _)| *id == model.id).map(|(_, own)| own).find(bare);
+        let known = Some(own).filter(|own| same(&model.id) || bare(own));
+        let known = known.or_else(|| rules.checkpoint(asked)).or_else(other);
+        let known = known.or_else(|| Some(own).filter(|own| name::says_no_more(asked, &[own, &model.id], &rules)));
+        Some(known.unwrap_or(asked).to_owned())
+    }
+
     /// The model whose shapes a name stands for, with how the name was read where it is not the model's own.
     fn base(&self, name: &str) -> Result<(Arc<Model>, Option<name::Reading>), SpecError> {
         let shelf = self.shelf::<Model>();

@@ -152,6 +152,17 @@ pub(crate) fn read<'a>(
     Err(missing().hint(hint))
 }
 
+/// Whether a name says no more than one of a model's own: every word stands in that, beside its size, and no format is named.
+pub(crate) fn says_no_more(name: &str, own: &[&str], rules: &NameRules) -> bool {
+    let joined = |words: &[String]| words.concat();
+    // Owners are words of a name too: meta-llama-3.1-8b.
+    let owner = |own: &str| own.split('/').flat_map(|part| cut(part, rules).words).collect::<Vec<_>>();
+    let (asked, own) = (cut(name, rules), own.iter().map(|own| owner(own)).collect::<Vec<_>>());
+    let known = |word: &String| own.iter().any(|words| words.contains(word)) || (size(word) && !word.ends_with('k'));
+    let same = own.iter().any(|words| joined(words).ends_with(&joined(&asked.words)));
+    asked.format.is_none() && (same || asked.words.iter().all(known))
+}
+
 /// The format of the cache that a checkpoint brings with it, by its name: NVIDIA's tool writes an 8-bit one into what it makes,
 /// which is most of what is in NVFP4; the compressor of Red Hat's does not.
 pub fn cache(name: &str) -> Option<Dtype> {

@@ -27,6 +27,21 @@ pub struct NameRules {
     /// Checkpoints whose longest sequence is another than that of the model whose shapes they have.
     #[serde(default)]
     context: Vec<ContextRule>,
+    /// Ids of checkpoints that share a model's shapes and are called by names of their own.
+    #[serde(default)]
+    checkpoint: Vec<CheckpointRule>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckpointRule {
+    /// What it is also called, beside its id without the owner.
+    #[serde(default)]
+    names: Vec<String>,
+    /// The ids it is fetched by.
+    ids: Vec<String>,
+    #[allow(dead_code, reason = "for readers of the file")]
+    source: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -130,6 +145,16 @@ impl NameRules {
         self.context(name).filter(|tokens| *tokens != own)
     }
 
+    /// The id that a checkpoint is fetched by, where one is known by this name.
+    pub(crate) fn checkpoint(&self, name: &str) -> Option<&str> {
+        let name = spelled(name);
+        self.checkpoint.iter().find_map(|rule| {
+            let bare = |id: &&String| id.rsplit('/').next().is_some_and(|bare| spelled(bare) == name);
+            let other = || rule.ids.first().filter(|_| rule.names.iter().any(|own| spelled(own) == name));
+            rule.ids.iter().find(bare).or_else(other).map(String::as_str)
+        })
+    }
+
     /// The formats of a checkpoint in one format: attention stays as it was where makers leave it.
     pub(crate) fn kept(&self, architecture: &str, said: Dtype, formats: Formats) -> Formats {
         let kept = |rule: &AttentionRule| rule.format == said && rule.architectures.iter().any(|a| a == architecture);
@@ -163,7 +188,7 @@ impl MachineRule {
 }
 
 /// A name as names are compared.
-fn spelled(name: &str) -> String {
+pub(crate) fn spelled(name: &str) -> String {
     name.trim().to_ascii_lowercase().replace(['_', ' '], "-")
 }
 

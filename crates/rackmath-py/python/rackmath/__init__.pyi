@@ -817,6 +817,7 @@ LayoutData = TypedDict(
     {
         "assumptions": list[Any],
         "batch": float,
+        "batch_filled": bool,
         "batch_max": float,
         "capacity_bytes": float,
         "chips": int,
@@ -824,6 +825,7 @@ LayoutData = TypedDict(
         "commands": list[LayoutCommandCard],
         "context": float,
         "context_max": NotRequired[float | None],
+        "context_max_alone": NotRequired[float | None],
         "engine": NotRequired[LayoutEngineCard | None],
         "experts": NotRequired[LayoutExpertCard | None],
         "first_change": NotRequired[Any],
@@ -3404,6 +3406,7 @@ CostRateCard = TypedDict(
     {
         "evidence": NotRequired[CostEvidence | None],
         "late": bool,
+        "limit": NotRequired[Any],
         "source": Any,
         "tok_s": CostRange,
         "words": Any,
@@ -3688,6 +3691,7 @@ OwnRateCard = TypedDict(
     {
         "evidence": NotRequired[OwnEvidence | None],
         "late": bool,
+        "limit": NotRequired[Any],
         "source": Any,
         "tok_s": OwnRange,
         "words": Any,
@@ -3980,6 +3984,7 @@ FleetRateCard = TypedDict(
     {
         "evidence": NotRequired[FleetEvidence | None],
         "late": bool,
+        "limit": NotRequired[Any],
         "source": Any,
         "tok_s": FleetRange,
         "words": Any,
@@ -4251,6 +4256,7 @@ CacheRateCard = TypedDict(
     {
         "evidence": NotRequired[CacheEvidence | None],
         "late": bool,
+        "limit": NotRequired[Any],
         "source": Any,
         "tok_s": CacheRange,
         "words": Any,
@@ -6593,6 +6599,7 @@ PlanData = TypedDict(
         "limits": list[Any],
         "model": str,
         "objective": Any,
+        "part_of_host": NotRequired[Any],
         "parts": list[PlanPartCard],
         "plans": list[PlanPlan],
         "relaxations": list[PlanRelaxation],

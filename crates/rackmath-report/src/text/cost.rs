@@ -28,6 +28,11 @@ fn one_chip(out: &mut Page, (prefill, decode): (f64, f64), r: &RatesCard) {
     });
 }
 
+/// A limit that nothing keeps, beside the verdict that had to do without it.
+pub(super) fn limit(out: &mut Page, r: &RatesCard) {
+    r.decode.limit.iter().for_each(|said| out.further(said));
+}
+
 pub(super) fn cost(out: &mut Page, a: &Answer) {
     out.head(format!("{} on {}", a.model, a.system));
     let [output, input, cached] = [a.output_usd_per_mtok, a.input_usd_per_mtok, a.cached_usd_per_mtok].map(mtok);
@@ -40,6 +45,7 @@ pub(super) fn cost(out: &mut Page, a: &Answer) {
         out.verdict(format!("O{price}"));
         // What the price rests on where the model is not predicted.
         a.rates.because.iter().for_each(|why| out.caution(format!("{}.", words(why))));
+        limit(out, &a.rates);
     }
     out.figures();
     // Whoever names a price asks for the margin.
@@ -117,6 +123,7 @@ pub(super) fn fleet(out: &mut Page, a: &fleet::Answer) {
     let day = or(a.usd_per_day, "", |day| format!(", {} a day", Dollars::usd(day)));
     let pools = format!("{} for prompts, {} for answers", count(a.prefill.chips as f64), count(a.decode.chips as f64));
     out.verdict(format!("{chips} chips on {machines} machines carry it: {pools}{day}, {}", watts(a.power_w)));
+    limit(out, &a.rates);
     out.figures();
     out.field("traffic", format!("{} in, {} out on average", tok_s(a.input_tok_s), tok_s(a.output_tok_s)));
     out.more(format!("{}; {} times the mean at the peak", words(&a.traffic), three(a.peak_over_mean)));

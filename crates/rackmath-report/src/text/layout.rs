@@ -12,8 +12,9 @@ pub(super) fn layout(out: &mut Page, a: &Answer, part: Part) {
     out.title(format!("{} on {}: {}", a.model, a.system, a.layout));
     let chosen = if a.layout_chosen { ", layout chosen (one scale-up domain, no pipeline)" } else { "" };
     let (batch, context) = (count(a.batch.floor()), count(a.context));
+    let filled = only(a.batch_filled && a.fits, " (what fits)");
     let used = format!("{} of {} chips{chosen}", a.chips, a.chips_available);
-    out.dim(format!("{used}; batch {batch}, context {context}"));
+    out.dim(format!("{used}; batch {batch}{filled}, context {context}"));
     out.figures();
     if part == Part::Traffic {
         busiest(out, a);
@@ -43,7 +44,7 @@ fn fit(out: &mut Page, a: &Answer) {
     let s = if a.batch_max == 1.0 { "" } else { "s" };
     let longest = or(a.context_max, "", |l| format!(", or a context of {}", count(l)));
     let most = format!("; at most {} sequence{s} of this context{longest}", count(a.batch_max));
-    out.judged(a.fits, format!("{}{}", words(&a.verdict), only(a.fits && a.engine.is_none(), most)));
+    out.judged(a.fits, format!("{}{}", words(&a.verdict), only(a.fits && a.engine.is_none() && !a.batch_filled, most)));
     if let Some(o) = &a.offload {
         let label = if o.cards.is_empty() { "in host memory" } else { "cards" };
         out.wrapped(&format!("  {label:<22} "), &" ".repeat(25), &o.says);
@@ -60,7 +61,9 @@ fn fit(out: &mut Page, a: &Answer) {
     });
     out.field("largest batch", format!("{} sequences of this context", count(a.batch_max)));
     let none = if a.fits { "any, at this batch" } else { "none at this batch" };
-    out.field("longest context", or(a.context_max, none, |l| format!("{} tokens at this batch", count(l))));
+    let alone = (a.context_max_alone, "of one sequence alone");
+    let (longest, of) = if a.batch_filled { alone } else { (a.context_max, "at this batch") };
+    out.field("longest context", or(longest, none, |l| format!("{} tokens {of}", count(l))));
 }
 
 /// As an engine counts it when it starts.

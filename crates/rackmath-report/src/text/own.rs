@@ -14,6 +14,7 @@ pub(super) fn own(out: &mut Page, a: &Answer) {
     if let Some(why) = a.rates.because.as_ref().filter(|_| served) {
         out.caution(format!("{}.", words(why)));
     }
+    super::cost::limit(out, &a.rates);
     if let Some(r) = &a.route {
         out.within(Kind::Advice, |out| out.paragraph("  ", format!("{}.", words(&r.says))));
     }

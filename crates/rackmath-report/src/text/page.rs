@@ -69,6 +69,12 @@ impl Page {
         self.within(Kind::Verdict, |out| out.paragraph("", out.style.bold(&said)));
     }
 
+    /// What has to be known beside it.
+    pub fn further(&mut self, text: impl Words) {
+        let said = sentence(&of_one(&text.words()));
+        self.within(Kind::Verdict, |out| out.paragraph("", said));
+    }
+
     /// The same, where it is good news or bad.
     pub fn judged(&mut self, good: bool, text: impl Words) {
         let said = sentence(&of_one(&text.words()));

@@ -105,6 +105,7 @@ fn recommended(out: &mut Page, a: &Answer, p: &Plan) {
     let head = format!("deploy {} on {} with {}", words(&p.deployment), p.system, p.engine);
     out.verdict(format!("{head}: {}", words(&said)));
     pretended(out, p.pretended.as_ref());
+    a.part_of_host.iter().for_each(|said| out.further(said));
     a.gaps.iter().for_each(|gap| out.caution(format!("{}.", words(gap))));
     let spare = p.spare.as_ref().map_or(0, |s| s.replicas);
     let used = (p.replicas + spare) * p.chips_per_replica;

@@ -434,7 +434,7 @@ pub(crate) fn beside(held: &mut Held, on: &Deployment, load: &Load, shape: &Shap
     held.side = on.beside().get();
     let (total, groups) = (found(on).get(), on.groups());
     let Some(rule) = on.engine.memory_rule(on.engine.version) else {
-        (held.activations, held.buffers) = unlooked(on, shape, load.tokens, load.batch / groups);
+        (held.activations, held.buffers) = unlooked(on, shape, load.tokens, load.of_fullest(groups));
         held.reserve = total * share_taken(on, load).rest().get();
         return;
     };
@@ -445,7 +445,7 @@ pub(crate) fn beside(held: &mut Held, on: &Deployment, load: &Load, shape: &Shap
     if on.split.is_none() {
         held.side = (own.weights - held.all_weights().get()).max(0.0);
         if rule.way != Way::Asked {
-            held.kv = load.batch / groups * own.pages.bytes(own.pages.held(load.context.get()));
+            held.kv = load.of_fullest(groups) * own.pages.bytes(own.pages.held(load.context.get()));
         }
     }
     let weights = held.all_weights().get() + held.side;

@@ -1,12 +1,12 @@
 //! What each chip holds, computes and sends, and whether it fits.
 //!
-//! $$ c = \sum_t \frac{w_t N_t}{s_t} + \frac{B}{d}\,\frac{kv(L)}{s_{kv}} + a + r
+//! $$ c = \sum_t \frac{w_t N_t}{s_t} + \Big\lceil\frac{B}{d}\Big\rceil\,\frac{kv(L)}{s_{kv}} + a + r
 //!    \qquad\text{lecture: } c_{mem} = \frac{N w}{E P} + \frac{b L\,kv}{E} $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
 //! | s_t | shards | 1 | chips a tensor is cut over: tp, ep etp, or 1 for what every chip copies |
-//! | B, d | batch, dp | sequences, 1 | sequences in flight, groups that share them |
+//! | B, d | batch, dp | sequences, 1 | sequences in flight, groups that share them: each lies whole in one |
 //! | s_kv | shards of the cache | 1 | min(tp, key-value heads); 1 for a latent cache; times cp, times dcp |
 //! | a, r | activations, reserve | B | working memory of a step, and what the engine leaves alone |
 //! | E, P, b | ep, pp, micro-batch | 1 | the lecture's perfect sharding, with M = P micro-batches of b |
@@ -36,6 +36,13 @@ pub struct Load {
     pub tokens: f64,
     /// Share of a chip's memory the engine may use, as said; its own where nobody did.
     pub utilisation: Option<Fraction>,
+}
+
+impl Load {
+    /// Sequences of the fullest attention group: the cache of one is not cut over groups. A group by itself holds a mean as it is.
+    pub fn of_fullest(&self, groups: f64) -> f64 {
+        if groups > 1.0 { (self.batch / groups).ceil() } else { self.batch }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -186,7 +193,7 @@ impl Layer {
         let (cache, per_group) = (kv::layer(&block.mixer, on.kv), load.batch / d.dp as f64);
         Self {
             tensors: tensors.iter().map(here).collect(),
-            kv: per_group * cache.stored(load.context).get() / cache_shards(&block.mixer, &d) as f64,
+            kv: load.of_fullest(on.groups()) * cache.stored(load.context).get() / cache_shards(&block.mixer, &d) as f64,
             attention: per_group * cache.decode_flop(load.context).get() / (d.tp * d.cp) as f64,
             sent: layer_traffic(on, load, shape, block),
         }
@@ -337,9 +344,14 @@ fn place_lump(on: &Deployment, load: &Load) -> Vec<Stage> {
     (0..on.layout.degrees().pp).map(|index| Stage { index, layers, chips, held, flop, sent }).collect()
 }
 
-/// Most sequences of this context that fit, keeping everything else.
+/// Most sequences of this context that fit, keeping everything else: whole ones in every group.
 pub fn largest_batch(on: &Deployment, load: &Load) -> f64 {
-    held_batch(on, load).floor()
+    let held = held_batch(on, load);
+    match &on.model.body {
+        Body::Layers(_) => (held / on.groups()).floor() * on.groups(),
+        // Spread evenly over all chips.
+        Body::Lump(_) => held.floor(),
+    }
 }
 
 /// The same with the part of one more that fits as well: its blocks hold shorter ones.
@@ -405,6 +417,21 @@ mod tests {
 
     fn load(batch: f64, context: f64, tokens: f64) -> Load {
         Load { batch, context: Tokens::new(context), tokens, utilisation: Some(Fraction::new(0.9)) }
+    }
+
+    #[test]
+    fn a_sequence_lies_whole_in_one_group_and_the_fullest_decides() {
+        // Llama 3.1 8B keeps 2 x 32 layers x 8 heads x 128 x 2 B = 131,072 B a token, 16.78 GB for 128,000: as much in eight copies
+        // as in one, more than a card of 24 GiB has beside 16 GB of weights.
+        let eight = on("llama-3.1-8b", "rtx-4090", 8, Degrees { dp: 8, ..Degrees::default() });
+        let one = on("llama-3.1-8b", "rtx-4090", 1, Degrees::default());
+        let kv = |on: &Deployment, batch| place(on, &load(batch, 128_000.0, 8192.0)).stages[0].held.kv;
+        assert_eq!(kv(&eight, 1.0), 131_072.0 * 128_000.0);
+        assert_eq!([1.0, 8.0, 9.0].map(|b| kv(&eight, b) / kv(&one, 1.0)), [1.0, 1.0, 2.0]);
+        let most = |on: &Deployment, context| largest_batch(on, &load(1.0, context, 8192.0));
+        assert_eq!((most(&eight, 128_000.0), most(&one, 128_000.0)), (0.0, 0.0));
+        assert_eq!(most(&eight, 8_000.0), 8.0 * most(&one, 8_000.0));
+        assert!(most(&one, 8_000.0) >= 1.0);
     }
 
     #[test]

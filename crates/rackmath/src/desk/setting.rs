@@ -167,14 +167,19 @@ pub(crate) fn common_basis(catalog: &Catalog, machines: &[&str]) -> Result<Optio
     Ok(Basis::USUAL.into_iter().find(|basis| chips.iter().all(|s| s.chip.price(*basis).is_some())))
 }
 
+/// The model of a name, with the id of the checkpoint that was meant: that one is started.
+pub(crate) fn checkpoint(catalog: &Catalog, name: &str) -> Result<Arc<Model>, Error> {
+    let mut model = catalog.model(name)?;
+    let id = catalog.checkpoint(name, &model);
+    if id != model.hf {
+        Arc::make_mut(&mut model).hf = id;
+    }
+    Ok(model)
+}
+
 /// Finds what a setting names, or says which name is wrong.
 pub(crate) fn find(catalog: &Catalog, setting: &Setting) -> Result<Found, Error> {
-    let mut model = catalog.model(&setting.model).map_err(|e| e.at("setting.model"))?;
-    // A checkpoint that is asked for by its id is the one that is started.
-    let asked = setting.model.trim();
-    if asked.contains('/') && model.hf.as_deref().is_some_and(|own| own != asked) {
-        Arc::make_mut(&mut model).hf = Some(asked.to_owned());
-    }
+    let mut model = checkpoint(catalog, &setting.model).map_err(|e| e.at("setting.model"))?;
     let expected = "one machine, or several with commas to choose from; fleets joined by + are for `plan` and `simulate`, cards of \
                     one machine for `memory` and for {engine} llamacpp";
     refuse_if(setting.on.contains('+'), "setting.on", &setting.on, expected)?;

@@ -153,6 +153,11 @@ pub struct Answer {
     pub batch_max: f64,
     /// Longest context that fits with this batch; none when any does or none at all.
     pub context_max: Option<f64>,
+    /// Whether no batch was given, and as many sequences as fit are taken, at most 1,024 per group.
+    pub batch_filled: bool,
+    /// Longest context of one sequence alone, where no batch was given; none when any fits or none at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_max_alone: Option<f64>,
     /// Stages in order; all chips of a stage are alike.
     pub stages: Vec<StageCard>,
     /// Experts, for a mixture.
@@ -332,27 +337,20 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     if let Some((engine, _)) = &asked {
         as_asked(request, engine, &mut r.found.deployment, &mut load);
     }
-    let mut most = placement::largest_batch(&r, &load);
-    if layout_chosen && most < 1.0 && r.split.is_none() {
-        // Attention cut over more chips is held fewer times.
-        let held = |layout: &Layout| {
-            placement::largest_batch(&Deployment { layout: *layout, ..r.found.deployment.clone() }, &load)
-        };
-        let found = fewer_copies(&r).map(|l| (l, held(&l))).find(|(_, fits)| *fits >= 1.0);
-        if let Some((other, fits)) = found {
-            (r.found.deployment.layout, most) = (other, fits);
-        }
+    let wanted = request.batch.map(|batch| tokens("batch", batch, 1.0)).transpose()?;
+    load.batch = wanted.map_or(1.0, Tokens::get);
+    if layout_chosen && r.split.is_none() {
+        r.found.deployment.layout = nearest(&r, &load);
     }
+    let mut most = placement::largest_batch(&r, &load);
     let layout = r.layout;
     let counted = request.engine.as_deref().map(|name| counted(catalog, name, request, &r)).transpose()?;
     if let Some((budget, ..)) = &counted {
         let each = budget.room(context.get()).floor() * layout.degrees().dp as f64;
         most = if budget.starts() { each } else { 0.0 };
     }
-    load.batch = match request.batch {
-        Some(batch) => tokens("batch", batch, 1.0)?.get(),
-        None => most.min(1024.0 * layout.degrees().dp as f64).max(1.0),
-    };
+    let usual = || most.min(1024.0 * layout.degrees().dp as f64).max(1.0);
+    load.batch = wanted.map_or_else(usual, Tokens::get);
     let placed = placement::place(&r, &load);
     let (fits, kv_alone, missing, spare) = match placed.fit {
         Fit::Fits { spare } => (true, false, Bytes::ZERO, spare),
@@ -372,6 +370,12 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     // No machine has positions that the model lacks: what is offered stays within them.
     let own = r.model.shape().and_then(|shape| shape.context_max).filter(|_| !request.pretend).map(|n| n as f64);
     let (within, helps) = (|l: f64| own.map_or(l, |own| l.min(own)), !fits && long.is_none());
+    let filled = wanted.is_none();
+    let alone = filled.then(|| match &counted {
+        Some((budget, ..)) => Some(budget.longest_possible as f64).filter(|_| budget.blocks > 0),
+        None => placement::longest_context(&r, &Load { batch: 1.0, ..load }),
+    });
+    let alone = alone.flatten().map(within).filter(|l| l.is_finite());
     Ok(Answer {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
@@ -389,6 +393,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             || match (&counted, &lacks) {
                 (Some((budget, name, _)), _) => as_counted(budget, name),
                 (None, Some((card, missing))) => says("card_too_small").with("card", card).with("missing", *missing),
+                (None, None) if filled && fits => filled_with(&load, most, spare, alone),
                 (None, None) => verdict(&placed),
             },
             |long| says("not_placed").with("why", long.why),
@@ -411,11 +416,13 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         batch_max: most,
         context_max: match &counted {
             Some((budget, ..)) => {
-                let each = (budget.tokens as f64 / load.batch.max(1.0)).floor();
+                let each = (budget.tokens as f64 / load.of_fullest(r.groups()).max(1.0)).floor();
                 Some(within(each.min(budget.longest_possible as f64))).filter(|_| budget.blocks > 0)
             }
             None => placement::longest_context(&r, &load).map(within).filter(|l| l.is_finite()),
         },
+        batch_filled: filled,
+        context_max_alone: alone,
         engine: counted.map(|(_, _, card)| card),
         stages: placed.stages.iter().map(stage_card).collect(),
         experts: expert_card(&r, &load, &routing),
@@ -619,6 +626,26 @@ pub(crate) fn usual_for(model: &Model, system: &System, requests: u64) -> Layout
     largest(chips).find_map(of).unwrap_or_else(Layout::single)
 }
 
+/// The usual layout where it holds a load; else one of the same chips that does, or comes nearest to it: attention cut over more
+/// chips is held fewer times.
+fn nearest(on: &Deployment, load: &Load) -> Layout {
+    let missing = |layout: &Layout| match placement::place(&Deployment { layout: *layout, ..on.clone() }, load).fit {
+        Fit::Fits { .. } => Bytes::ZERO,
+        Fit::TooLarge { missing, .. } => missing,
+    };
+    let mut best = (on.layout, missing(&on.layout));
+    for layout in fewer_copies(on) {
+        if best.1 == Bytes::ZERO {
+            break;
+        }
+        let next = (layout, missing(&layout));
+        if next.1 < best.1 {
+            best = next;
+        }
+    }
+    best.0
+}
+
 /// Layouts of the same chips with fewer copies of attention, then with every expert cut as well.
 fn fewer_copies(on: &Deployment) -> impl Iterator<Item = Layout> {
     let d = on.layout.degrees();
@@ -645,6 +672,14 @@ pub(crate) fn verdict(placed: &Placement) -> Remark {
             says(id).with("missing", missing).with("stage", stage)
         }
     }
+}
+
+/// What fits where no batch was asked for: what is left beside as many as fill it, or their longest context, says nothing.
+fn filled_with(load: &Load, most: f64, spare: Bytes, alone: Option<f64>) -> Remark {
+    let full = most <= load.batch;
+    let said = says(if full { "fits_filled" } else { "fits_usual" }).with("batch", load.batch);
+    let said = said.with("context", load.context).with("alone", alone.filter(|l| *l > load.context.get()));
+    if full { said } else { said.with("spare", spare).with("most", most) }
 }
 
 /// The first change that makes a deployment fit.
@@ -856,4 +891,58 @@ fn send(on: &Deployment, leaves: bool, bytes: f64) -> Option<f64> {
     let network = if leaves { on.links.out.as_deref()? } else { up };
     let group = Group::within(on.system.levels.get(usize::from(leaves))?, network, 2);
     Some(network::time(Collective::SendRecv, Bytes::b(bytes), &group).total().get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(model: &str, on: &str, context: f64, batch: Option<f64>) -> Request {
+        let setting = Setting { model: model.into(), on: on.into(), ..Setting::default() };
+        Request { setting, batch, context, ..Request::default() }
+    }
+
+    fn placed(r: &Request) -> Answer {
+        answer(&rackmath_catalog::embedded(), r).unwrap()
+    }
+
+    #[test]
+    fn a_layout_that_is_chosen_comes_nearest_to_fitting_where_none_fits() {
+        let r = asked("kimi-k2", "8xh200", 128_000.0, None);
+        let chosen = placed(&r);
+        assert!(!chosen.fits && chosen.layout_chosen);
+        // Experts over eight chips and attention eight times: the weights alone are too large. Cut eight times they are not, and an
+        // 8-bit cache is enough.
+        assert_eq!(chosen.first_change, Some(says("kv_in").with("format", Dtype::Fp8)));
+        for (tp, dp, ep) in [(1, 8, 8), (2, 4, 8), (4, 2, 8), (8, 1, 8), (8, 1, 1)] {
+            let degrees = DegreesRequest { tp: Some(tp), dp: Some(dp), ep: Some(ep), ..DegreesRequest::default() };
+            let other = placed(&Request { degrees, batch: Some(1.0), ..r.clone() });
+            assert!(other.missing_bytes >= chosen.missing_bytes, "{}: {}", other.layout, other.missing_bytes);
+        }
+        // Where several fit it is the usual one.
+        assert_eq!(placed(&asked("deepseek-v3", "8xh200", 4096.0, None)).layout, "dp8 ep8");
+    }
+
+    #[test]
+    fn one_sequence_takes_as_much_of_eight_copies_as_of_one() {
+        // 131,072 B a token of Llama 3.1 8B times 128,000: 16.8 GB, whichever of the eight cards it lies on.
+        let dp = DegreesRequest { dp: Some(8), ..DegreesRequest::default() };
+        let r = asked("llama-3.1-8b", "8xrtx-4090", 128_000.0, Some(1.0));
+        let (eight, one) =
+            (placed(&Request { degrees: dp, ..r }), placed(&asked("llama-3.1-8b", "rtx-4090", 128_000.0, Some(1.0))));
+        assert!(!eight.fits && eight.batch_max == 0.0 && eight.missing_bytes == one.missing_bytes, "{eight:?}");
+        assert_eq!(eight.stages[0].kv_bytes, 131_072.0 * 128_000.0);
+    }
+
+    #[test]
+    fn a_batch_that_was_not_given_is_said_to_fill_the_memory() {
+        let r = asked("llama-3.1-8b", "h100", 4096.0, None);
+        let a = placed(&r);
+        assert!(a.batch_filled && a.batch == a.batch_max, "{a:?}");
+        let said = says("fits_filled").with("batch", a.batch).with("context", 4096.0);
+        assert_eq!(a.verdict, said.with("alone", 131_072.0));
+        let given = placed(&Request { batch: Some(8.0), ..r });
+        assert_eq!((given.batch_filled, &*given.verdict.says), (false, "fits_with_spare"));
+        assert_eq!(given.context_max_alone, None);
+    }
 }

@@ -58,10 +58,8 @@ pub struct RatesRequest {
     #[schemars(extend("x-flag" = "batch -b concurrency batch-size"))]
     pub batch: Option<f64>,
     /// Longest time per output token that is sold, for predicted rates where the batch is not given.
-    #[schemars(extend("x-flag" = "tpot tpot-slo"))]
-    // 20 to 22 tokens per second and user on DeepSeek's published day.
-    #[educe(Default = 50.0)]
-    pub tpot_ms: f64,
+    #[schemars(extend("x-flag" = "tpot tpot-slo", "x-none" = "50 ms, or twice the fastest where nothing is as fast"))]
+    pub tpot_ms: Option<f64>,
     /// Their mean context.
     #[schemars(extend("x-flag" = "context -c", "x-none" = "the prompt, and half of an answer whose length is known"))]
     pub context: Option<f64>,
@@ -118,6 +116,9 @@ pub struct RateCard {
     pub words: Remark,
     /// Whether even one sequence takes longer per token than asked for.
     pub late: bool,
+    /// The limit on the time per token where none can be met as it stands, and what is taken instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Remark>,
     /// What a prediction rests on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
@@ -126,7 +127,14 @@ pub struct RateCard {
 impl RateCard {
     fn point(rate: TokenRate, source: Origin, words: Remark) -> Self {
         let value = rate.get();
-        Self { tok_s: Range { value, low: value, high: value }, source, words, late: false, evidence: None }
+        Self {
+            tok_s: Range { value, low: value, high: value },
+            source,
+            words,
+            late: false,
+            limit: None,
+            evidence: None,
+        }
     }
 
     fn rate(&self) -> TokenRate {
@@ -187,7 +195,7 @@ pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &Rate
     let ((more_prefill, more_decode), because, supported) = match source(catalog, setting, r, q)? {
         Source::Predicted(cuts, supported) => {
             let prefill = best(&cuts, |d, _| prefill_of(d, &scale, q))?;
-            ((prefill, best(&cuts, |d, room| decode_of(d, room, &scale, q))?), None, supported)
+            ((prefill, decoding(&cuts, &scale, q)?), None, supported)
         }
         Source::Board(why) => (board(r, q, why.clone())?, why, Vec::new()),
     };
@@ -317,18 +325,47 @@ fn prefill_of(d: &Ready, scale: &Scale, q: &RatesRequest) -> Result<RateCard, Er
         source: Origin::Predicted,
         words: predicted("prefill_predicted", d).with("prompt", prompt),
         late: false,
+        limit: None,
         evidence: scale.card(d, false, None),
     })
 }
 
+/// The limit on the time per token where none is given: 20 to 22 tokens per second and user on DeepSeek's published day.
+const USUAL_MS: f64 = 50.0;
+
+/// Answers by the fastest cut, within the limit on their tokens. One that nobody asked for and nothing keeps is no limit: twice the
+/// time of one sequence alone is taken in its place.
+fn decoding(cuts: &[(Ready, f64)], scale: &Scale, q: &RatesRequest) -> Result<RateCard, Error> {
+    let (ms, context) = (q.tpot_ms.unwrap_or(USUAL_MS), tokens("context", q.held(), 0.0)?.get());
+    let patience = Seconds::checked(ms / 1e3).filter(|t| (1e-6..=1e3).contains(&t.get()));
+    let patience = patience.ok_or_else(|| Error::value("tpot_ms", ms, "milliseconds, 0.001 to 1e6"))?;
+    let within = |patience: Seconds| best(cuts, |d, room| decode_of(d, room, scale, q, patience));
+    let card = within(patience)?;
+    if !card.late {
+        return Ok(card);
+    }
+    let alone = cuts.iter().map(|(d, _)| step(d, 1.0, context)).reduce(Seconds::min);
+    let fastest = alone.unwrap_or(patience);
+    if q.tpot_ms.is_some() {
+        let limit = says("limit_unmet").with("asked", patience).with("fastest", fastest);
+        return Ok(RateCard { limit: Some(limit), ..card });
+    }
+    let took = fastest * 2.0;
+    let limit = says("usual_limit_unmet").with("usual", patience).with("fastest", fastest).with("took", took);
+    Ok(RateCard { limit: Some(limit), ..within(took)? })
+}
+
+/// One step of so many sequences of an attention group.
+fn step(d: &Ready, batch: f64, context: f64) -> Seconds {
+    d.pass.cost(&Work::decode(batch / d.deployment.stages(), context)).time()
+}
+
 /// Answers alone, as many as memory, engine and patience allow.
-fn decode_of(d: &Ready, room: f64, scale: &Scale, q: &RatesRequest) -> Result<RateCard, Error> {
+fn decode_of(d: &Ready, room: f64, scale: &Scale, q: &RatesRequest, patience: Seconds) -> Result<RateCard, Error> {
     let (layout, engine) = (d.deployment.layout, &d.deployment.engine);
     let (chips, groups, stages) = (layout.chips() as f64, layout.degrees().dp as f64, d.deployment.stages());
     let context = tokens("context", q.held(), 0.0)?.get();
-    let patience = Seconds::checked(q.tpot_ms / 1e3).filter(|t| (1e-6..=1e3).contains(&t.get()));
-    let patience = patience.ok_or_else(|| Error::value("tpot_ms", q.tpot_ms, "milliseconds, 0.001 to 1e6"))?;
-    let step = |b: f64| d.pass.cost(&Work::decode(b / stages, context)).time();
+    let step = |b: f64| step(d, b, context);
     let most = room.min(engine.schedule.sequences * stages).max(1.0);
     let (b, why) = match q.batch {
         // The machine's sequences are spread over as many replicas as it has room for.
@@ -347,6 +384,7 @@ fn decode_of(d: &Ready, room: f64, scale: &Scale, q: &RatesRequest) -> Result<Ra
         source: Origin::Predicted,
         words: words.with("context", context).with("step", step),
         late: q.batch.is_none() && step > patience * 1.001,
+        limit: None,
         evidence: scale.card(d, false, None),
     })
 }

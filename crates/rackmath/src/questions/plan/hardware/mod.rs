@@ -17,7 +17,7 @@ use crate::plan::{self, Plan, Worked, in_order};
 use crate::setting::machine;
 use crate::sides::{Measure, decider, kinds_differ, price_words, too_close};
 use crate::support::Verdict;
-use rackmath_spec::Basis;
+use rackmath_spec::{Basis, Chip};
 
 /// A plan's question, asked of all chips.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -226,9 +226,12 @@ fn names(
     }
     let basis = setting.basis.as_deref().map(str::parse::<Basis>).transpose()?;
     let (mut names, mut out) = (Vec::new(), Vec::new());
+    if let Some(basis) = basis.filter(|basis| all.iter().all(|(_, chip, given)| !given && lacks(chip, *basis))) {
+        return Err(nobody_sells(basis, all.iter().map(|(name, chip, _)| (name.as_str(), &**chip))));
+    }
     for (name, chip, given) in all {
         match basis {
-            Some(basis) if !given && chip.price(basis).is_none() && !chip.prices.is_empty() => {
+            Some(basis) if !given && lacks(&chip, basis) => {
                 let has: Vec<&str> =
                     Basis::USUAL.into_iter().filter(|b| chip.price(*b).is_some()).map(Basis::words).collect();
                 out.push(Out { name, why: says("no_such_price").with("basis", basis.words()).with("has", has) });
@@ -237,6 +240,24 @@ fn names(
         }
     }
     Ok((names, out))
+}
+
+/// Whether a chip has prices, but none of this kind.
+fn lacks(chip: &Chip, basis: Basis) -> bool {
+    chip.price(basis).is_none() && !chip.prices.is_empty()
+}
+
+/// Refuses a kind of price that no chip has: no limit is to blame then.
+fn nobody_sells<'a>(basis: Basis, chips: impl Iterator<Item = (&'a str, &'a Chip)> + Clone) -> Error {
+    let has = |basis: &Basis| chips.clone().any(|(_, chip)| chip.price(*basis).is_some());
+    let has: Vec<String> = Basis::USUAL.into_iter().filter(has).map(|basis| basis.to_string()).collect();
+    let mut names = chips.clone().map(|(name, _)| name);
+    let whose = match (names.next(), names.count()) {
+        (Some(one), 0) => one.to_owned(),
+        (_, more) => format!("any of these {} chips", more + 1),
+    };
+    let error = Error::said(format!("no {} price is known for {whose}", basis.words())).at("setting.basis");
+    error.hint(format!("choose {}, or give prices, as in {{among}} h100@1.50,l4@0.30", has.join(" or ")))
 }
 
 /// A candidate, or why it cannot do it; an error where it cannot even be asked.

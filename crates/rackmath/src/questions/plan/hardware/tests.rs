@@ -29,6 +29,20 @@ fn one_kind_of_price_leaves_the_others_out_with_the_reason() {
 }
 
 #[test]
+fn a_kind_of_price_that_nothing_has_is_refused_as_such() {
+    for among in [&[][..], &["h100", "l4"]] {
+        let mut r = request(among);
+        r.plan.setting.basis = Some("spot".into());
+        let refused = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap_err().to_string();
+        assert!(refused.contains("no spot price is known") && refused.contains("rental"), "{refused}");
+    }
+    // A price that is given is one of any kind.
+    let mut r = request(&["h100@1.50"]);
+    r.plan.setting.basis = Some("spot".into());
+    assert_eq!(answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap().rows.len(), 1);
+}
+
+#[test]
 fn prices_of_different_kinds_are_not_ranked_together() {
     let c = rackmath_catalog::embedded();
     // All three have prices on demand, only the first a contract.

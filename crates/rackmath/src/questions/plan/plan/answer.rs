@@ -42,6 +42,9 @@ pub struct Answer {
     pub parts: Vec<PartCard>,
     /// In a sentence.
     pub verdict: Remark,
+    /// What would do for less where single chips are paid for and not whole hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part_of_host: Option<Remark>,
     /// What cannot be told apart from the best on this evidence, and what would decide it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Remark>,
@@ -258,6 +261,10 @@ impl Worked {
         {
             plan.why = why;
         }
+        let part_of_host = self.part_of_host(searched);
+        if let Some(plan) = plans.first_mut().filter(|p| part_of_host.is_some() && p.why.says == "not_held_back") {
+            plan.why = says("held_by_hosts");
+        }
         let relaxations = self.relaxations(&searched.near);
         let verdict = self.verdict(&plans, &relaxations);
         let frontier: Vec<Point> = found.frontier.iter().map(|r| self.point(r)).collect();
@@ -275,6 +282,7 @@ impl Worked {
             frontier,
             gaps: crate::sides::gaps(&self.ask.scale, q.objective, &plans),
             relaxations,
+            part_of_host,
             verdict,
             plans,
             parts: Vec::new(),

@@ -273,6 +273,7 @@ fn base<'a>(r: &Request, parts: impl Iterator<Item = &'a Answer> + Clone) -> Ans
         objective: r.objective,
         plans: Vec::new(),
         relaxations: Vec::new(),
+        part_of_host: None,
         shadow_prices: Vec::new(),
         frontier: Vec::new(),
         figure: Figure::of(title, workload.clone(), users_and(false), None),

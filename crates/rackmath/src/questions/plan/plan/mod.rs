@@ -44,7 +44,7 @@ use crate::desk::host::{Host, host};
 use crate::desk::prelude::*;
 use crate::extent::Extent;
 use crate::layout::DegreesRequest;
-use crate::setting::{LAYERED, PriceSource, common_basis, find, formats};
+use crate::setting::{LAYERED, PriceSource, checkpoint, common_basis, find, formats};
 use crate::support::Standing;
 use offload::Fetch;
 use prepare::Entry;
@@ -337,7 +337,8 @@ pub fn extent(catalog: &Catalog, request: &Request) -> Result<Extent, Error> {
     }
     let said = flags::obeyed(catalog, request)?;
     let ask = Ask::new(catalog, said.as_ref().map_or(request, |(asked, _)| asked))?;
-    let moved = search::moves(&ask.question).len() as f64;
+    let hosts = search::by_dollars(&ask.question) && ask.machines.iter().any(|m| m.bought_by > 1);
+    let moved = search::moves(&ask.question).len() as f64 + f64::from(u8::from(hosts));
     let one = prepare::extent(&ask)?;
     // Where nothing fits there is nothing to simulate.
     let (runs, each) = if one.prepared > 0.0 { ask.runs() } else { (0.0, false) };
@@ -380,7 +381,7 @@ impl Ask {
             other => (other, other.objective()),
         };
         let machines = machines(catalog, r)?;
-        let model = catalog.model(&r.setting.model)?;
+        let model = checkpoint(catalog, &r.setting.model)?;
         refuse_if(model.shape().is_none(), "model", format!("\"{}\"", model.id), LAYERED)?;
         if let Some(n) = r.handover.as_ref().and_then(|h| h.chips_per_host).filter(|n| !(1..=1024).contains(n)) {
             return Err(Error::value("chips_per_host", n, "1 to 1024"));

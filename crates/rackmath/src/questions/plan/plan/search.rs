@@ -6,7 +6,7 @@
 
 use super::{Answer, Request, Worked};
 use crate::desk::prelude::*;
-use rackmath_theory::plan::{Bound, Found, Limits, Near, Question, Ranked, Space, Traffic, search_part};
+use rackmath_theory::plan::{Bound, Found, Limits, Near, Objective, Question, Ranked, Space, Traffic, search_part};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -31,6 +31,29 @@ pub(super) struct Searched {
     pub moved: Vec<Option<Ranked>>,
     /// The best without limits; looked for where something meets them all.
     pub free: Option<Ranked>,
+    /// The best where single chips are paid and not whole hosts; looked for where dollars decide and hosts are paid whole.
+    pub single: Option<Ranked>,
+}
+
+/// Whether what is paid for a traffic decides, so that part of a host may do.
+pub(super) fn by_dollars(q: &Question) -> bool {
+    let dollars = matches!(q.objective, Objective::Cost | Objective::Hourly);
+    dollars && matches!(q.traffic, Traffic::Rate(_) | Traffic::Users { .. })
+}
+
+/// The same space with chips bought one by one, where dollars decide on whole hosts.
+pub(super) fn singly(space: &Space, q: &Question) -> Option<Space> {
+    if !by_dollars(q) || space.rows.iter().all(|row| row.host <= 1.0) {
+        return None;
+    }
+    let mut space = space.clone();
+    space.rows.iter_mut().for_each(|row| row.host = 1.0);
+    Some(space)
+}
+
+/// The best alone.
+fn best(q: &Question) -> Question {
+    Question { near: false, frontier: None, keep: 1, ..*q }
 }
 
 /// The question with each limit, and the traffic, moved.
@@ -83,6 +106,10 @@ impl Searched {
         Ok(Self {
             moved: if none && !always { Vec::new() } else { part.moved(q, &found)? },
             free: if none && !always { None } else { part.search(&free(q), None)?.top.first().copied() },
+            single: match singly(part.space, q).filter(|_| !none || always) {
+                Some(space) => Part { space: &space, ..part.clone() }.search(&best(q), None)?.top.first().copied(),
+                None => None,
+            },
             floors: if none { part.floors(q)? } else { Vec::new() },
             near: if none {
                 part.search(&Question { near: true, frontier: None, ..*q }, None)?.near
@@ -112,6 +139,7 @@ impl Searched {
             floors: nearer(self.floors, other.floors),
             moved,
             free: one((self.free, other.free), &free(q)),
+            single: one((self.single, other.single), &best(q)),
         }
     }
 
@@ -121,6 +149,7 @@ impl Searched {
         if self.found.top.is_empty() {
             self.moved.clear();
             self.free = None;
+            self.single = None;
             self.floors.retain(|n| only(q, n.bound).limits.broken(&n.ranked.estimate) != 0);
         } else {
             self.near.clear();
@@ -143,6 +172,7 @@ fn only(q: &Question, bound: Bound) -> Question {
 }
 
 /// Families of a space, and who looks at them.
+#[derive(Clone)]
 struct Part<'a> {
     space: &'a Space,
     families: Range<u64>,
@@ -203,6 +233,9 @@ pub struct Partial {
     /// The best without limits.
     #[serde(default)]
     pub free: Option<u64>,
+    /// The best where single chips are paid and not whole hosts.
+    #[serde(default)]
+    pub single: Option<u64>,
 }
 
 /// Looks at shard `shard` of `of`, counted from 1.
@@ -231,6 +264,7 @@ pub fn shard(
         floors: s.floors.iter().map(named).collect(),
         moved: s.moved.iter().map(|r| r.as_ref().map(number)).collect(),
         free: s.free.as_ref().map(number),
+        single: s.single.as_ref().map(number),
     })
 }
 
@@ -240,11 +274,12 @@ pub fn merge(catalog: &Catalog, parts: &[Partial], effort: impl Into<Effort>) ->
     let (space, q) = (&*worked.space, &worked.question);
     let fingerprint = words(space);
     let mut all: Option<Searched> = None;
+    let single = singly(space, q);
     for part in parts {
         let other = part.fingerprint != fingerprint || part.configurations != space.len();
         let given = format!("shard {} of another space ({})", part.shard, part.fingerprint);
         refuse_if(other, "shards", given, format!("the same catalogue and version as here ({fingerprint})"))?;
-        let one = searched(space, q, part)?;
+        let one = searched(space, single.as_ref(), q, part)?;
         all = Some(match all {
             None => one,
             Some(all) => all.merged(one, q),
@@ -287,13 +322,14 @@ fn complete(parts: &[Partial]) -> Result<&Request, Error> {
 }
 
 /// The numbers of a shard with their figures worked out again.
-fn searched(space: &Space, q: &Question, part: &Partial) -> Result<Searched, Error> {
+fn searched(space: &Space, single: Option<&Space>, q: &Question, part: &Partial) -> Result<Searched, Error> {
     let wrong = |what: String| Error::value("shards", format!("shard {} with {what}", part.shard), "an untouched file");
-    let ranked = |index: &u64| {
+    let ranked_in = |space: &Space, index: &u64| {
         let estimate = if *index < space.len() { space.estimate(*index, q.output, q.traffic) } else { None };
         let estimate = estimate.ok_or_else(|| wrong(format!("configuration {index}, which is none")))?;
         Ok::<_, Error>(Ranked { index: *index, family: space.family(*index), estimate })
     };
+    let ranked = |index: &u64| ranked_in(space, index);
     let near = |(word, index): &(String, u64)| {
         let bound = Bound::ALL.iter().copied().find(|b| b.name() == word);
         let bound = bound.ok_or_else(|| wrong(format!("a limit on \"{word}\"")))?;
@@ -321,5 +357,6 @@ fn searched(space: &Space, q: &Question, part: &Partial) -> Result<Searched, Err
         floors: part.floors.iter().map(near).collect::<Result<_, _>>()?,
         moved: part.moved.iter().zip(&questions).map(moved).collect::<Result<_, _>>()?,
         free: part.free.as_ref().map(ranked).transpose()?,
+        single: single.zip(part.single.as_ref()).map(|(space, index)| ranked_in(space, index)).transpose()?,
     })
 }

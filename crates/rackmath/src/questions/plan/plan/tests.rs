@@ -284,3 +284,53 @@ fn boards_draw_more_for_more_requests_and_never_more_than_their_limit() {
         }
     }
 }
+
+fn on_tpus(on: &str) -> Request {
+    let r = Request::of("llama-3.1-8b", on);
+    Request { isl: Some(1000.0), osl: Some(300.0), rate_per_s: Some(10.0), tpot_ms: Some(40.0.into()), ..r }
+}
+
+#[test]
+fn part_of_a_host_that_would_do_for_less_is_said_by_shards_too() {
+    let r = on_tpus("4xtpu-v6e");
+    let whole = answer_on(&catalog(), &r, 1).unwrap();
+    let said = whole.part_of_host.clone().expect("two of four chips would do");
+    let single = best(&Request { whole_hosts: false, ..r.clone() }).unwrap();
+    assert!(single.chips < whole.plans[0].chips && single.usd_per_mtok.value < whole.plans[0].usd_per_mtok.value);
+    let cost = DollarsPerToken::per_mtok(single.usd_per_mtok.value);
+    let expected = says("part_of_host").with("chips", single.chips).with("paid", whole.plans[0].chips);
+    assert_eq!(said, expected.with("cost", cost).with("deployment", single.deployment));
+    for n in [2, 5] {
+        let parts: Vec<Partial> = (1..=n).map(|k| shard(&catalog(), &r, (k, n), 1).unwrap()).collect();
+        assert_eq!(merge(&catalog(), &parts, 1).unwrap(), whole);
+    }
+    assert_eq!(answer_on(&catalog(), &Request { whole_hosts: false, ..r }, 1).unwrap().part_of_host, None);
+}
+
+#[test]
+fn chips_that_would_be_enough_are_those_a_plan_has_with_so_many() {
+    // TPUs v6e come eight to a host, and fewer can be had.
+    let a = answer_on(&catalog(), &on_tpus("tpu-v6e"), 1).unwrap();
+    let chips = a.relaxations.iter().find(|r| r.limit == "chips").unwrap();
+    assert_eq!((&chips.needed, chips.factor), (&says("a_count").with("x", 2.0).with("paid", 8.0), 2.0));
+    assert_eq!(best(&on_tpus("2xtpu-v6e")).unwrap().chips, 2);
+}
+
+#[test]
+fn the_checkpoint_that_is_asked_for_is_the_one_that_is_started() {
+    for (name, id, other) in [
+        ("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", "Llama-3.1"),
+        ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "Llama-3.1"),
+        ("qwen3-coder-30b-a3b", "Qwen/Qwen3-Coder-30B-A3B-Instruct", "Qwen3-30B"),
+        ("llama-3.1-8b", "meta-llama/Llama-3.1-8B", "Instruct"),
+    ] {
+        let r =
+            Request { disaggregated: false, handover: Some(HandoverRequest::default()), ..Request::of(name, "4xh200") };
+        let p = best(&r).unwrap();
+        let start = format!("vllm serve {id} ");
+        assert!(p.launch.iter().all(|line| line.contains(&start)), "{:?}", p.launch);
+        let files = &p.handover.unwrap().files;
+        assert!(files.iter().any(|f| f.text.contains(&start)), "{name}");
+        assert!(files.iter().all(|f| !f.text.contains(other)), "{name}");
+    }
+}

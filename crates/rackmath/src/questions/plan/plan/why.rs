@@ -58,6 +58,25 @@ impl Worked {
         room.then(|| says("no_further_host").with("limits", names).with("chips", host))
     }
 
+    /// What carries the same on part of the hosts that are paid whole, for less where only that part is paid. Of what is simulated or made
+    /// worse by its spread nothing is said: this is of means.
+    pub(super) fn part_of_host(&self, s: &Searched) -> Option<Remark> {
+        let (best, part) = (s.found.top.first()?, s.single.as_ref()?);
+        let (paid, used) = (&best.estimate, &part.estimate);
+        let less = used.chips < paid.chips && used.usd_per_hour < paid.usd_per_hour;
+        if !less || self.on_percentiles() || self.predicted.is_some() {
+            return None;
+        }
+        let said = says("part_of_host").with("chips", used.chips).with("paid", paid.chips);
+        Some(said.with("cost", DollarsPerToken::per_mtok(used.usd_per_mtok)).with("deployment", self.several(part)))
+    }
+
+    /// A deployment, and how many of it.
+    fn several(&self, r: &Ranked) -> Remark {
+        let (one, n) = (self.words(r.index), r.estimate.replicas);
+        if n > 1.0 { says("several_of").with("replicas", n).with("deployment", one) } else { one }
+    }
+
     /// Where no engine asked for runs any format asked for on any machine asked for.
     pub(super) fn not_possible(&self) -> Option<Remark> {
         let all = &self.ask.standings;
@@ -91,11 +110,17 @@ impl Worked {
         all
     }
 
-    /// What a deployment takes of what a limit is on: chips in whole hosts, where those are bought.
-    fn paid(&self, n: &Near) -> f64 {
-        let amount = n.bound.amount(&n.ranked.estimate);
+    /// What a deployment takes of what a limit is on; of chips also how many are paid, where those are whole hosts and more.
+    fn taken(&self, n: &Near) -> (f64, Remark) {
+        let taken = n.bound.amount(&n.ranked.estimate);
+        let paid = Some(self.paid(n, taken)).filter(|paid| *paid > taken && n.bound == Bound::Chips);
+        (taken, amount(n.bound, taken).with("paid", paid))
+    }
+
+    /// Chips in whole hosts, where those are bought.
+    fn paid(&self, n: &Near, amount: f64) -> f64 {
         let machine = &self.chosen(n.ranked.index).row.of.machine;
-        if n.bound != Bound::Chips || machine.bought_by < 2 {
+        if machine.bought_by < 2 {
             return amount;
         }
         // In chips of the machine that offers most, as the limit is.
@@ -108,13 +133,13 @@ impl Worked {
         let q = &self.question;
         let one = |n: &Near| {
             let asked = q.limits.get(n.bound)?;
-            let needed = self.paid(n);
+            let (needed, said) = self.taken(n);
             Some(Relaxation {
                 limit: n.bound.name().into(),
                 asked: amount(n.bound, asked),
-                needed: amount(n.bound, needed),
+                needed: said,
                 factor: needed / asked,
-                by: self.words(n.ranked.index),
+                by: self.several(&n.ranked),
             })
         };
         near.iter().filter_map(one).collect()
@@ -196,8 +221,7 @@ impl Worked {
         let choice = self.chosen(near.ranked.index);
         let e = &near.ranked.estimate;
         let least = says(if near.bound.at_least() { "ceiling" } else { "floor" }).with("bound", near.bound.name());
-        let least = least.with("amount", amount(near.bound, self.paid(near)));
-        let least = least.with("by", self.words(near.ranked.index));
+        let least = least.with("amount", self.taken(near).1).with("by", self.several(&near.ranked));
         if !matches!(near.bound, Bound::Tpot | Bound::E2e) {
             return least.with("binding", e.binding.name());
         }

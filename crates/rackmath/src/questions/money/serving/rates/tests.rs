@@ -72,3 +72,27 @@ fn totals_alone_and_what_does_not_fit_take_the_board_and_say_why() {
     let must = RatesRequest { rates: RatesFrom::Predicted, ..Default::default() };
     assert!(ask(&on("deepseek-v3", "8xh100"), &must).unwrap_err().to_string().contains("does not fit"));
 }
+
+#[test]
+fn a_usual_limit_that_nothing_keeps_is_no_limit_and_one_that_is_asked_for_is() {
+    // 16 GB of weights at 0.3 TB/s take 53 ms: no batch of Llama 3.1 8B on an L4 has a token in 50.
+    let decode = |tpot_ms: Option<f64>| {
+        let q = RatesRequest { tpot_ms, ..Default::default() };
+        ask(&on("llama-3.1-8b", "l4"), &q).unwrap().decode
+    };
+    let (usual, asked, loose) = (decode(None), decode(Some(50.0)), decode(Some(150.0)));
+    let said = |card: &RateCard| card.limit.as_ref().map(|limit| limit.says.clone());
+    assert_eq!(said(&usual).as_deref(), Some("usual_limit_unmet"));
+    assert_eq!(said(&asked).as_deref(), Some("limit_unmet"));
+    assert_eq!(said(&loose), None);
+    assert!(asked.late && !usual.late && usual.tok_s.value > 3.0 * asked.tok_s.value, "{usual:?} {asked:?}");
+    let Some(Part::Number(took)) = usual.limit.as_ref().unwrap().with.get("took") else { panic!("{usual:?}") };
+    assert_eq!(decode(Some(took * 1e3)).tok_s, usual.tok_s);
+    // Where the usual one can be kept, nothing is said.
+    let h100 = ask(&on("llama-3.1-8b", "h100"), &RatesRequest::default()).unwrap().decode;
+    assert_eq!(
+        h100,
+        ask(&on("llama-3.1-8b", "h100"), &RatesRequest { tpot_ms: Some(50.0), ..Default::default() }).unwrap().decode
+    );
+    assert_eq!(h100.limit, None);
+}

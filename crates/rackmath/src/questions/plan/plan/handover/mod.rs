@@ -160,6 +160,7 @@ fn notes(site: &Site, pools: &[Pool], routed: bool) -> Vec<String> {
         ("draft_model", site.drafts > 0.0 && !site.mtp(), server::DRAFT.into()),
         ("format", format.is_some(), format.unwrap_or_default()),
         ("model", true, site.model_name().into()),
+        ("unowned", !site.model_name().contains('/'), String::new()),
         ("tool", true, site.list.tool.clone()),
         ("version", true, site.version().into()),
         ("newest", site.older().is_some(), site.older().map_or_else(String::new, |v| v.to_string())),
@@ -173,7 +174,7 @@ fn notes(site: &Site, pools: &[Pool], routed: bool) -> Vec<String> {
 }
 
 /// What to know of every tool.
-const NOTES: [(&str, &str); 6] = [
+const NOTES: [(&str, &str); 7] = [
     (
         "",
         "image tags follow the engines' releases and were not pulled; weights are fetched by name when a server starts",
@@ -188,6 +189,7 @@ const NOTES: [(&str, &str); 6] = [
         "host memory for caches is twice that of the chips, at most what the tier has: say less where hosts have less",
     ),
     ("draft_model", "{draft_model}: put the draft model whose acceptance was measured in its place"),
+    ("unowned", "{model}: put the id by which its weights are fetched in its place, with its owner"),
     ("format", "weights in {format}: name a checkpoint in that format in place of {model}"),
 ];
 
