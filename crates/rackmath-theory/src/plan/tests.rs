@@ -134,19 +134,23 @@ fn undominated(all: &[Ranked], q: &Question) -> Vec<u64> {
     kept.iter().map(|r| r.0).collect()
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
-    #[test]
+#[test]
 fn scores_that_differ_in_their_last_bits_are_equal_and_all_others_keep_their_order() {
     assert_eq!(even(0.1 + 0.2), even(0.3));
     assert_eq!([even(0.0), even(f64::INFINITY)], [0.0, f64::INFINITY]);
     for x in [1e-9, 0.202, 1.42, 3e7] {
-        assert!(even(x) < even(x * (1.0 + 1e-11)) && even(-x) > even(-x * (1.0 + 1e-11)) && (even(x) / x - 1.0).abs() < 1e-12);
+        assert!(
+            even(x) < even(x * (1.0 + 1e-11))
+                && even(-x) > even(-x * (1.0 + 1e-11))
+                && (even(x) / x - 1.0).abs() < 1e-12
+        );
     }
 }
 
-#[test]
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
     fn numbers_and_configurations_are_one_to_one(space in space()) {
         for index in 0..space.len() {
             prop_assert_eq!(space.index(&space.configuration(index)), index);
