@@ -19,8 +19,8 @@
 use super::rows::minor;
 use crate::names::Names;
 use crate::rows::Record;
-use rackmath_spec::measurement::Setup;
 use rackmath_spec::layout::Layout;
+use rackmath_spec::measurement::Setup;
 use rackmath_spec::{Catalog, Dtype};
 use rackmath_theory::{count, kv};
 
@@ -98,7 +98,10 @@ fn tuned(catalog: &Catalog, setup: &Setup, (isl, osl): (f64, f64)) -> Option<(f6
         let step = steps[usize::from(x >= from[0]) + usize::from(x >= from[1])];
         (x / step).ceil() * step
     };
-    Some((up(n, [32.0, 128.0, 256.0], [256.0, 1024.0]).max(64.0), up(t, [256.0, 512.0, 1024.0], [4096.0, 8192.0]).max(2048.0)))
+    Some((
+        up(n, [32.0, 128.0, 256.0], [256.0, 1024.0]).max(64.0),
+        up(t, [256.0, 512.0, 1024.0], [4096.0, 8192.0]).max(2048.0),
+    ))
 }
 
 /// Whether a run met a server that had answered nobody: by its day, or by the number of the workflow's run, which grows with
