@@ -484,7 +484,7 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
     let split_block = standing.split_block(&on.layout);
     assumptions.extend(standing.remarks);
-    let early = early(&launch, on, stated)?;
+    let early = early(&launch, on, stated);
     let (method, because) = mismatched(&launch, &setting.model, on).filter(|_| early.is_none()).unzip();
     let early = early.or(method);
     let long = if early.is_none() { beyond(catalog, &launch, on)? } else { None };
@@ -639,7 +639,7 @@ fn mismatched(launch: &Launch, model: &str, on: &Deployment) -> Option<(Remark, 
 }
 
 /// What an engine refuses before it looks at memory: unknown flags, too many chips, degrees that do not divide.
-fn early(launch: &Launch, on: &mut Deployment, stated: Option<u64>) -> Result<Option<Remark>, Error> {
+fn early(launch: &Launch, on: &mut Deployment, stated: Option<u64>) -> Option<Remark> {
     let chips = launch.layout.chips();
     let has = match stated {
         Some(0) | None if on.system.n_chips > 1 || stated == Some(0) => on.system.n_chips,
@@ -652,21 +652,21 @@ fn early(launch: &Launch, on: &mut Deployment, stated: Option<u64>) -> Result<Op
         own.name = format!("{} x {}", own.n_chips, own.chip.name);
     }
     if let Some(parsed) = prints::parser(launch) {
-        return Ok(Some(parsed));
+        return Some(parsed);
     }
     if chips > has {
-        return Ok(Some(prints::too_few(launch, chips, has)));
+        return Some(prints::too_few(launch, chips, has));
     }
     let shape = on.model.shape();
     if let Some(illegal) = shape.and_then(|shape| check_shape(shape, &launch.layout.degrees()).err()) {
-        return Ok(Some(
+        return Some(
             says("check_illegal")
                 .with("degree", illegal.degree)
                 .with("given", illegal.given)
                 .with("expected", illegal.expected),
-        ));
+        );
     }
-    Ok(None)
+    None
 }
 
 /// A context beyond the model's.
