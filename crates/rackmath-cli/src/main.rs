@@ -110,7 +110,11 @@ fn run(typed: &[String], chosen: Option<Entry>, fields: &[Field]) -> Result<u8, 
         flags::remark(fields, typed);
     }
     let mut inputs = Inputs::new(&catalog, given);
-    let request = flags::request(fields, given, &mut inputs)?;
+    let mut request = flags::request(fields, given, &mut inputs)?;
+    // Whether it fits is the engine's to say: the one that people take, unless another is named.
+    if entry.part(given) == Part::Memory {
+        request.entry("engine").or_insert_with(|| "auto".into());
+    }
     let planning = |inputs| plan::Asked { question, catalog: &catalog, given, inputs };
     let mut code = 0;
     match question {

@@ -288,7 +288,7 @@ fn every_link_leads_somewhere() {
 
 /// What each of the fifty has to say, in its first lines unless it is a list: what was asked, not just anything.
 const SAID: [&[&str]; 50] = [
-    &["Fits", "a context of 39,8"],
+    &["Starts: vLLM", "32,688 tokens"],
     &["the first token after", "one every", "on 8 chips"],
     &["At most 21 requests in flight meet the targets"],
     &["Starts: vLLM keeps", "tokens"],

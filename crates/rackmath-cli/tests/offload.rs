@@ -92,6 +92,13 @@ fn memory_looks_at_every_card() {
     }
     let a = json(&format!("{on} --batch 1"));
     assert_eq!(a["fits"], true);
+    // The shares that are offered start.
+    let page = shown(&format!("{on} --tensor-split 3,1"));
+    let shares = page.split("--tensor-split ").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("shares");
+    assert_eq!(json(&format!("{on} --tensor-split {shares}"))["fits"], true, "{shares}");
+    // Three cards that are all too full are offered none.
+    let page = shown("memory command-r-plus --on rtx-3090+rtx-3090+rtx-3090 -q q5_k_s --context 16k");
+    assert!(page.starts_with("Does not start") && !page.contains("--tensor-split"), "{page}");
     let page = shown(&format!("{on} --engine llamacpp"));
     assert!(page.starts_with("Starts") && !page.contains("missing"), "{page}");
 }

@@ -72,7 +72,7 @@ curve_over_context: curve lecture-frontier --on lecture-nvl72 --over context -b 
 model_in_full: models deepseek-ai/DeepSeek-V3
 chips_side_by_side: chips a100_sxm h100 h200_sxm b200 mi300x tpu-v6e
 layout: layout deepseek-v3 --kv fp8 -b 8192
-memory_that_no_pipeline_can_save: memory llama-3.1-70b --on hgx-h100 --chips 32 --tp 8 --pp 4 -b 512 -c 128k
+memory_that_no_pipeline_can_save: memory llama-3.1-70b --on hgx-h100 --chips 32 --tp 8 --pp 4 -b 512 -c 128k --engine ideal
 pipeline_grid: pipeline
 pipelines_compared: pipeline -s all --stages 8 -m 32 --input-grad 1s --weight-grad 1s
 racks: racks deepseek-v3

@@ -74,6 +74,9 @@ pub struct MemoryRule {
     /// Whether prompts are not cut unless sequences may be very long; where they are, no tokens are chosen in the dry run.
     #[serde(default)]
     pub whole_prompts: bool,
+    /// What its makers ask to stay free beside weights, cache and graphs, where they say so.
+    #[serde(default)]
+    pub spare_gb: f64,
     /// Bytes that the largest picture takes in the dry run for each of its patches and value of the tower's width: on every rank,
     /// and shared by them. Nothing where no picture is tried.
     #[serde(default)]

@@ -21,7 +21,7 @@ const METHODS: &str = "autoround awq bnb gptq marlin";
 /// Words of another model, however much of the name is one that is known.
 const OTHERS: &str = "air asr audio dflash draft drafter dspark eagle eagle3 embed embedding flash image large linear lite lora \
     max medium medusa micro mini minitron moe multilingual multimodal nano next ocr omni plus prm pro pruned reap \
-    rerank reranker reward rm rumination small speculator super tiny tts turbo ultra vision vl vlm xs bakllava bitnet cogvlm colpali \
+    rerank reranker reward rm rumination small speculator super tiny tts turbo ultra vision vl vlm xl xs xxl xxs xxxl bakllava bitnet cogvlm colpali \
     colqwen diffusion llava mamba nvila onevision speech ultravox videollama vila vita voice xcomposer";
 
 /// Formats of weights whose bytes are not counted here, by the words that stand for them in names.
@@ -170,6 +170,14 @@ pub fn cache(name: &str) -> Option<Dtype> {
     let owner = lower.rsplit_once('/').map_or("", |(owner, _)| owner);
     let four = lower.contains("nvfp4") && !matches!(owner, "redhatai" | "neuralmagic" | "llm-compressor");
     (four || owner == "nvidia" && lower.contains("fp8")).then_some(Dtype::Fp8)
+}
+
+/// The method by which a checkpoint was made narrower, where its name says one that engines hold a flag against: `awq` or `gptq`.
+pub fn method(name: &str) -> Option<&'static str> {
+    let lower = name.trim().to_ascii_lowercase();
+    let bare = lower.rsplit('/').next().unwrap_or(&lower);
+    let says = |method: &&str| bare.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == *method);
+    ["awq", "gptq"].into_iter().find(says)
 }
 
 /// A word of another model, with what it means where that is no size or version.
@@ -496,6 +504,7 @@ source = "made up for a test"
             ("microsoft/Phi-4-multimodal-instruct", "\"multimodal\""),
             ("someone/phi-oss-4", "\"oss\""),
             ("someone/phi-4-1b7", "\"1b7\""),
+            ("phi-4-xxl", "\"xxl\""),
         ] {
             let error = told(name).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("config.json"), "{error}");

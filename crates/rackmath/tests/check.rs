@@ -456,3 +456,226 @@ proptest! {
         prop_assert!(cache(share, longest + 1).max_concurrency <= low.max_concurrency + 1e-9);
     }
 }
+
+#[test]
+fn a_line_without_a_version_is_read_by_the_newest_release() {
+    let line = "vllm serve meta-llama/Llama-3.1-8B-Instruct --num-scheduler-steps 8";
+    let a = checked(line, "h100", "");
+    let (verdict, said) = (format!("{:?}", a.verdict), format!("{:?}", a.refusal));
+    assert!(!a.starts && said.contains("unrecognized arguments: --num-scheduler-steps"), "{said}");
+    // The list of vLLM's flags has it last in 0.9.2, and that release takes the line.
+    assert!(verdict.contains("check_refused_flags") && verdict.contains("0.9.2"), "{verdict}");
+    assert!(checked(line, "h100", "vllm@0.9.2").starts);
+}
+
+#[test]
+fn a_method_that_the_checkpoint_was_not_made_by_is_refused() {
+    for (line, words) in [
+        ("Qwen/Qwen3-32B-AWQ --quantization fp8", Some("model config (awq) does not match")),
+        ("Qwen/Qwen3-32B-AWQ --quantization gptq_marlin", Some("`quantization` argument (gptq_marlin)")),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4 -q awq", Some("model config (gptq) does not match")),
+        ("Qwen/Qwen3-32B --quantization awq", Some("Cannot find the config file for awq")),
+        // Kernels that take over what a method made, and formats that are made while weights are loaded.
+        ("Qwen/Qwen3-32B-AWQ --quantization awq_marlin", None),
+        ("Qwen/Qwen3-32B-AWQ --quantization moe_wna16", None),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4 --quantization gptq", None),
+        ("Qwen/Qwen3-32B --quantization fp8", None),
+        ("Qwen/Qwen3-32B-AWQ", None),
+    ] {
+        let a = checked(&format!("vllm serve {line} --max-model-len 8192"), "h100", "");
+        let said = format!("{:?}", a.refusal);
+        assert_eq!(a.starts, words.is_none(), "{line}: {said}");
+        assert!(words.is_none_or(|words| said.contains(words)), "{line}: {said}");
+    }
+}
+
+#[test]
+fn a_pass_shorter_than_an_uncut_prompt_is_refused_and_not_offered() {
+    let line = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 29000";
+    let a = checked(&format!("{line} --max-num-batched-tokens 2048"), "rtx-3090", "vllm@0.6.3");
+    let said = format!("{:?}", a.refusal);
+    assert!(
+        !a.starts && said.contains("max_num_batched_tokens (2048) is smaller than max_model_len (29000)"),
+        "{said}"
+    );
+    // As typed with what is offered, and in a release that cuts prompts by itself.
+    let cut = format!("{line} --max-num-batched-tokens 2048 --enable-chunked-prefill");
+    assert!(a.changes.iter().any(|c| c.flag == "--enable-chunked-prefill"), "{:?}", a.changes);
+    assert!(checked(&cut, "rtx-3090", "vllm@0.6.3").starts);
+    assert!(checked(&format!("{line} --max-num-batched-tokens 2048"), "rtx-3090", "vllm@0.19.0").starts);
+    // Every change of a refusal for want of memory, typed, starts.
+    let a = checked(line, "rtx-3090", "vllm@0.6.3");
+    for change in &a.changes {
+        let own = if change.flag.starts_with("--max-model-len") {
+            "vllm serve meta-llama/Llama-3.1-8B-Instruct"
+        } else {
+            line
+        };
+        let typed = format!("{own} {}", change.flag);
+        let on = if change.flag.contains("parallel") { "2xrtx-3090" } else { "rtx-3090" };
+        assert!(checked(&typed, on, "vllm@0.6.3").starts, "{typed}");
+    }
+    // A shorter sequence has a shorter dry run: 26,300 start, 26,400 do not; and of the shares 0.93 is the first that is enough.
+    let offered = |begins: &str| a.changes.iter().any(|c| c.flag == begins);
+    assert!(offered("--max-model-len 26300") && offered("--gpu-memory-utilization 0.93"), "{:?}", a.changes);
+    assert!(!checked(&line.replace("29000", "26400"), "rtx-3090", "vllm@0.6.3").starts);
+    assert!(!checked(&format!("{line} --gpu-memory-utilization 0.92"), "rtx-3090", "vllm@0.6.3").starts);
+    assert_eq!(a.longest_context, 26_300);
+}
+
+#[test]
+fn llama_cpp_takes_its_own_formats_of_a_cache() {
+    let line = "llama-server -m Qwen3-32B-Q4_K_M.gguf -c 8192 -ctk";
+    for format in ["fp8", "q6_k", "int8"] {
+        let said = asked(&format!("{line} {format}"), "rtx-4090", "").unwrap_err().to_string();
+        assert!(said.contains("Unsupported cache type") && said.contains("q8_0, q4_0, q4_1, iq4_nl"), "{said}");
+    }
+    for format in ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"] {
+        assert!(asked(&format!("{line} {format}"), "rtx-4090", "").is_ok(), "{format}");
+    }
+    let mut l = layout::Request { context: 32_000.0, engine: Some("llamacpp".into()), ..layout::Request::default() };
+    (l.setting.model, l.setting.on, l.setting.weights) = ("qwen3-32b".into(), "rtx-4090".into(), Some("q4_k_m".into()));
+    let first = format!("{:?}", layout::answer(&CATALOG, &l).unwrap().first_change);
+    assert!(first.contains("kv_in") && first.contains("q8_0"), "{first}");
+}
+
+#[test]
+fn what_llama_cpp_keeps_is_what_it_was_asked_for() {
+    // Half the layers of gpt-oss keep windows; the context of four slots is 32,768 tokens all the same.
+    let request = check::Request {
+        command: "llama-server -m gpt-oss-20b-mxfp4.gguf -c 32768 -np 4".into(),
+        on: Some("rtx-4090".into()),
+        model: Some("gpt-oss-20b".into()),
+        ..check::Request::default()
+    };
+    let a = check::answer(&CATALOG, &request).unwrap();
+    assert_eq!((a.kv_cache_tokens, a.max_concurrency, a.max_model_len, a.kv_cache_groups), (32_768, 4.0, 8192, 2));
+}
+
+#[test]
+fn sglang_is_not_told_to_take_what_its_passes_need() {
+    let line = "python -m sglang.launch_server --model-path Qwen/Qwen3-32B";
+    let sum = |a: &Answer| a.weights_gib + a.kv_cache_gib + a.activation_gib + a.graphs_gib;
+    let a = checked(line, "h100", "");
+    let share = a.changes.iter().find(|c| c.flag.starts_with("--mem-fraction-static")).expect("a larger share");
+    let then = checked(&format!("{line} {}", share.flag), "h100", "");
+    assert!(then.starts && then.total_gib - sum(&then) > 4.0, "{} {}", share.flag, sum(&then));
+    // By hand: 78.59 GiB are found free, 0.05 of them less 0.86 of graphs are 3.07 GiB, and SGLang's guide asks for 5 GB.
+    let few = checked(&format!("{line} --mem-fraction-static 0.95"), "h100", "");
+    assert!(few.starts && format!("{:?}", few.cautions).contains("check_tight"), "{:?}", few.cautions);
+    assert!(few.changes.iter().all(|c| !c.flag.contains("fraction")), "{:?}", few.changes);
+    // A chunk of 8,192 tokens takes 8,192 x 6 x (5,120 + 25,600) bytes, 1.41 GiB; with the graphs more than the 1.57 that are left.
+    let none = checked(&format!("{line} --mem-fraction-static 0.98"), "h100", "");
+    let said = format!("{:?}", none.verdict);
+    assert!(!none.starts && said.contains("check_runs_out") && (none.activation_gib - 1.41).abs() < 0.01, "{said}");
+    assert!(none.changes.iter().any(|c| c.flag == "--mem-fraction-static 0.90"), "{:?}", none.changes);
+    // What SGLang reserves by itself is enough for what it reserves it for.
+    for (model, on) in
+        [("Qwen/Qwen3-8B", "rtx-4090"), ("Qwen/Qwen3-32B", "h200"), ("meta-llama/Llama-3.1-8B-Instruct", "l40s")]
+    {
+        let a = checked(&format!("python -m sglang.launch_server --model-path {model}"), on, "");
+        assert!(a.starts && sum(&a) < a.total_gib, "{model} on {on}: {:?}", a.refusal);
+    }
+}
+
+#[test]
+fn memory_takes_the_engine_that_people_take() {
+    let asked = |model: &str, on: &str, context: f64, engine: Option<&str>| {
+        let mut l = layout::Request { context, engine: engine.map(str::to_owned), ..layout::Request::default() };
+        (l.setting.model, l.setting.on) = (model.into(), on.into());
+        layout::answer(&CATALOG, &l).unwrap()
+    };
+    // By hand: 18.46 GiB of weights, 1.95 of cache and 0.30 of logits are 20.7 of 23.5.
+    let file = asked("qwen3:32b", "rtx-4090", 8000.0, Some("auto"));
+    let card = file.engine.expect("an engine");
+    assert!(file.fits && card.name == "llama.cpp", "{card:?}");
+    assert!((card.weights_gib + card.kv_cache_gib + card.activation_gib - 20.7).abs() < 0.1, "{card:?}");
+    // The longest that starts is that of the line.
+    let line = checked("llama-server -m qwen3-32b-q4_k_m.gguf -c 8000", "rtx-4090", "");
+    assert_eq!(file.context_max, Some(line.longest_context as f64));
+    // As vLLM's own line says.
+    let (a, c) =
+        (asked("qwen3-32b", "h100", 39_800.0, Some("auto")), "vllm serve Qwen/Qwen3-32B --max-model-len 39800");
+    let c = checked(c, "h100", "");
+    assert!(!a.fits && !c.starts && a.engine.expect("an engine").kv_cache_tokens == c.kv_cache_tokens);
+    // A plain sum where that is asked for.
+    let (plain, ideal) =
+        (asked("qwen3-32b", "h100", 39_800.0, None), asked("qwen3-32b", "h100", 39_800.0, Some("ideal")));
+    assert!(plain.fits && plain.engine.is_none());
+    assert_eq!(plain, ideal);
+    // The table is of the count that refuses.
+    let a = asked("llama-3.1-8b", "rtx-3090", 29_000.0, Some("vllm@0.6.3"));
+    assert!(!a.fits && a.stages[0].total_bytes > a.capacity_bytes, "{}", a.stages[0].total_bytes);
+}
+
+#[test]
+fn a_batch_that_would_wait_does_not_fit() {
+    let asked = |batch: f64, engine: &str| {
+        let mut l = layout::Request { batch: Some(batch), engine: Some(engine.into()), ..layout::Request::default() };
+        (l.setting.model, l.setting.on, l.context) = ("llama-3.1-8b".into(), "h100".into(), 8000.0);
+        layout::answer(&CATALOG, &l).unwrap()
+    };
+    // 55.8 GiB of 128 KiB a token are 57 requests of 8,000.
+    let a = asked(512.0, "vllm");
+    assert!(!a.fits && a.batch_max == 57.0 && format!("{:?}", a.verdict).contains("batch_waits"), "{:?}", a.verdict);
+    assert!(asked(57.0, "vllm").fits);
+    // Four slots of llama.cpp have 8,000 tokens each: 3.9 GiB.
+    let card = asked(4.0, "llamacpp").engine.unwrap();
+    assert!((card.kv_cache_gib - 4.0 * 8000.0 * 131_072.0 / 1_073_741_824.0).abs() < 0.01, "{card:?}");
+}
+
+#[test]
+fn a_flag_of_another_server_is_told_its_own_name() {
+    for (line, own) in [
+        ("vllm serve Qwen/Qwen3-32B --mem-fraction-static 0.8", "--gpu-memory-utilization"),
+        ("vllm serve Qwen/Qwen3-32B --max-running-requests 8", "--max-num-seqs"),
+        (
+            "python -m sglang.launch_server --model-path Qwen/Qwen3-32B --gpu-memory-utilization 0.8",
+            "--mem-fraction-static",
+        ),
+        ("python -m sglang.launch_server --model-path Qwen/Qwen3-32B --max-model-len 8192", "--context-length"),
+    ] {
+        let said = format!("{:?}", checked(line, "h100", "").cautions);
+        assert!(said.contains("flag_unknown") && said.contains(own), "{line}: {said}");
+    }
+}
+
+#[test]
+fn a_degree_that_the_model_does_not_allow_is_not_asked_for_on_more_chips() {
+    let of = |on: &str, tp: Option<u64>, ep: Option<u64>| {
+        let mut l = layout::Request::default();
+        (l.setting.model, l.setting.on, l.degrees.tp, l.degrees.ep) = ("llama-3.1-8b".into(), on.into(), tp, ep);
+        layout::answer(&CATALOG, &l).unwrap_err().to_string()
+    };
+    let said = of("h100", Some(3), None);
+    assert!(said.contains("32 heads: 1 2 4 8 16 32") && !said.contains("3xh100"), "{said}");
+    assert!(of("h100", Some(2), None).contains("2xh100"));
+    assert!(of("8xh100", None, Some(8)).contains("has no experts"));
+}
+
+#[test]
+fn a_card_that_is_too_small_is_told_the_most_layers_that_start() {
+    let line = "llama-server -m qwen3-32b-q4_k_m.gguf -c 32768";
+    let a = checked(line, "rtx-4090", "");
+    // Weights are one buffer, the cache of 64 layers of 8 heads of 128 keys and values the next: 8,192 MiB with 5.06 GiB left.
+    let said = format!("{:?}", a.refusal);
+    assert!(!a.starts && said.contains("allocating 8192.00 MiB on device 0"), "{said}");
+    let change = a.changes.iter().find(|c| c.flag.starts_with("-ngl ")).expect("layers on the card");
+    let n: u64 = change.flag[5..].parse().unwrap();
+    let starts = |n: u64| checked(&format!("{line} -ngl {n}"), "rtx-4090", "").starts;
+    assert!(n == 56 && starts(n) && !starts(n + 1), "{n}");
+    let experts = checked("llama-server -m gpt-oss-120b-mxfp4.gguf -c 65536", "rtx-5090", "");
+    let change = experts.changes.iter().find(|c| c.flag.starts_with("--n-cpu-moe ")).expect("experts beside it");
+    assert!(
+        checked(&format!("llama-server -m gpt-oss-120b-mxfp4.gguf -c 65536 {}", change.flag), "rtx-5090", "").starts
+    );
+}
+
+#[test]
+fn positions_that_the_model_lacks_are_told_what_would_start() {
+    let a = checked("vllm serve Qwen/Qwen3-8B --max-model-len 200000", "h100", "");
+    assert!(!a.starts && a.changes.len() == 1 && a.changes[0].flag == "--max-model-len 40960", "{:?}", a.changes);
+    // 32,688 tokens are what the cache holds there.
+    let a = checked("vllm serve Qwen/Qwen3-32B --max-model-len 200000", "h100", "");
+    assert!(a.changes[0].flag == "--max-model-len 32600", "{:?}", a.changes);
+}

@@ -893,7 +893,7 @@ def layout(
 ) -> Answer[LayoutData]:
     """One layout in full: what each chip holds and moves, and whether it fits
 
-    engine: The engine whose own count at start-up decides, such as vllm@0.19.0: its dry run, graphs, pages and refusals; a plain sum of what is held when absent.
+    engine: The engine whose own count at start-up decides, such as vllm@0.19.0: its dry run, graphs, pages and refusals; auto for the one that people take, which memory does by itself, ideal for a plain sum of what is held, as when absent.
     pretend: Places what the model's context does not allow all the same, and spells it for tools that do not run there.
     model: Model: a catalogue name, a Hugging Face id, or the path of a config.json, of a folder holding one, or of a model .toml.
     on: Machine: a system, a chip, so many chips such as 8xh200, or the path of a chip or system .toml; with the price of a chip and hour in dollars behind an @ where the catalogue's is not meant, such as 8xh100@2.10.
@@ -1187,12 +1187,14 @@ CheckData = TypedDict(
         "cautions": list[Any],
         "changes": list[CheckChange],
         "chips": int,
+        "dry_run_seqs": int,
         "engine": str,
         "graphs_estimate_gib": float,
         "graphs_gib": float,
         "ignored": list[str],
         "kv": Any,
         "kv_cache_gib": float,
+        "kv_cache_groups": int,
         "kv_cache_tokens": int,
         "layout": str,
         "longest_context": int,

@@ -23,13 +23,16 @@ pub(super) fn check(out: &mut Page, a: &Answer) {
             "{}  {} tokens, {} sequences",
             gib(a.activation_gib),
             grouped(a.max_num_batched_tokens as f64),
-            grouped(a.max_num_seqs as f64)
+            grouped(a.dry_run_seqs as f64)
         ),
     );
     out.row("outside the allocator", gib(a.non_torch_gib));
     out.row("graphs", format!("{}  set aside {:.2}", gib(a.graphs_gib), a.graphs_estimate_gib));
+    // Layers with windows or states take blocks of their own beside those of whole contexts.
+    let alike = a.kv_cache_groups <= 1 || a.kv_cache_tokens == a.num_gpu_blocks * a.block_size;
+    let groups = only(!alike, format!(", dealt to {} groups of layers", a.kv_cache_groups));
     let blocks = format!(
-        "{} tokens in {} blocks of {}",
+        "{} tokens in {} blocks of {}{groups}",
         grouped(a.kv_cache_tokens as f64),
         grouped(a.num_gpu_blocks as f64),
         a.block_size

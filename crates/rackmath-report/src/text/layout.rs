@@ -84,7 +84,9 @@ fn counted(out: &mut Page, e: &EngineCard) {
         (Some(from), Some(to)) => format!("{} taken; starts from {from:.2} to {to:.2}", significant(e.utilisation, 3)),
         _ => format!("{} taken; starts with none", significant(e.utilisation, 3)),
     };
-    out.field("share of memory", shares);
+    if e.utilisation < 1.0 {
+        out.field("share of memory", shares);
+    }
 }
 
 /// Stages to show: all when few, else the first, the second and the last.

@@ -2,7 +2,7 @@
 
 use super::tables::{Means, table};
 use super::{Launch, Program, Reading, Said, Started, Use, configured, judged, said};
-use crate::command::FlagList;
+use crate::command::{Age, FlagList};
 use crate::error::shorten;
 use crate::file::flags::{self, Meaning};
 use crate::launch::{Dealt, Start};
@@ -10,6 +10,7 @@ use crate::{Dtype, Layout, SpecError};
 use rackmath_units::{Bytes, Fraction};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use strum::VariantArray as _;
 
 use Means::{
     AllExperts, Answer, Bears, Block, Blocks, Cache, CacheTokens, Chunked, Depth, Drafter, Drafts, Eager, ExpertLayers,
@@ -17,6 +18,9 @@ use Means::{
     Method, Model, MostLoras, NoDryPictures, NoPrefix, Offload, Part, Pass, Pictures, Prefix, Prompt, Repo, Sequences,
     Settings, Shares, TextOnly, Utilisation, Weights,
 };
+
+/// Formats of a cache that llama.cpp takes (`kv_cache_types` of ggml-org/llama.cpp common/arg.cpp, read 2026-11-18).
+const LLAMA_CACHES: [&str; 9] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"];
 
 /// Flags with a dashed name, and what its first dashes left off.
 fn bare(name: &str) -> String {
@@ -31,6 +35,16 @@ fn means(program: Program, name: &str) -> Option<Means> {
     let whole =
         || inner.and_then(|_| all().find(|(m, names)| *m == Bears && names.split_whitespace().any(|own| own == base)));
     exact.or_else(whole).map(|(means, _)| *means)
+}
+
+/// The flag of a server that sets what the same flag of another server sets: `--mem-fraction-static` to vLLM.
+fn sister(program: Program, name: &str, list: &FlagList, version: Option<&str>) -> Option<String> {
+    let others = Program::VARIANTS.iter().filter(|other| **other != program);
+    let means = others.filter_map(|other| means(*other, name)).find(|m| !matches!(m, Bears | Settings))?;
+    let (_, names) = table(program).iter().find(|(own, _)| *own == means)?;
+    let spelled = |own: &str| [format!("--{own}"), format!("--{}", own.replace('-', "_"))];
+    let known = |flag: &String| list.age(flag, version) == Age::Known;
+    names.split_whitespace().flat_map(spelled).find(known)
 }
 
 /// Everything a server was started with.
@@ -72,6 +86,10 @@ pub fn launch(
         let printed = started.program.is_none() && list.said_in_config.contains(&filed);
         let typed_out = at < on_line && !level && !printed;
         let known = if typed_out { judged(list, &flag.name, version.as_deref()) } else { Use::Idle };
+        let known = match known {
+            Use::Unknown(near) => Use::Unknown(sister(program, &name, list, version.as_deref()).or(near)),
+            known => known,
+        };
         let used = if matches!(known, Use::Idle) { used } else { known };
         readings.push(Reading { flag: typed(flag), value: shown(flag.value.as_ref()), place: flag.word.place, used });
     }
@@ -91,6 +109,7 @@ pub fn launch(
         start: state.start,
         fit_longest: state.fit_longest,
         weights: state.weights,
+        method: state.method,
         dtype: state.dtype,
         kv: state.kv,
         env: started.env.clone(),
@@ -161,6 +180,7 @@ struct State {
     degrees: BTreeMap<Meaning, u64>,
     fit_longest: bool,
     weights: Option<String>,
+    method: Option<String>,
     dtype: Option<String>,
     kv: Option<String>,
     /// The same of keys and of values.
@@ -179,6 +199,7 @@ impl State {
             degrees: BTreeMap::new(),
             fit_longest: false,
             weights: None,
+            method: None,
             dtype: None,
             kv: None,
             halves: (None, None),
@@ -457,6 +478,7 @@ impl State {
     /// Formats that an engine makes of a checkpoint; those that a checkpoint must have already are its own.
     fn quantised(&mut self, flag: &Said) -> Result<Use, SpecError> {
         let word = text(flag)?.to_ascii_lowercase();
+        self.method = Some(word.clone()).filter(|word| !matches!(word.as_str(), "none" | "null"));
         let made = match word.as_str() {
             "none" | "null" => None,
             "fp8" | "w8a8_fp8" | "fp8_per_tensor" | "fp8_per_block" | "ptpc_fp8" => Some("fp8"),
@@ -492,6 +514,10 @@ impl State {
     /// The format of the cache; of llama.cpp that of its keys or of its values.
     fn cached(&mut self, flag: &Said, keys: Option<bool>) -> Result<Use, SpecError> {
         let word = text(flag)?.to_ascii_lowercase();
+        if keys.is_some() && !LLAMA_CACHES.contains(&word.as_str()) {
+            let wrong = flag.word.wrong(format!("Unsupported cache type: {}", shorten(&word)));
+            return Err(wrong.hint(format!("llama.cpp keeps {}", LLAMA_CACHES.join(", "))));
+        }
         if word == "auto" {
             return Ok(Use::Obeyed);
         }

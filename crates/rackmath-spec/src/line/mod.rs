@@ -118,6 +118,8 @@ pub struct Launch {
     pub fit_longest: bool,
     /// The format weights are made to be in, of ours.
     pub weights: Option<String>,
+    /// What the engine calls the way to it: `awq_marlin`, `fp8`.
+    pub method: Option<String>,
     /// The type that is computed in, where it is named.
     pub dtype: Option<String>,
     /// The cache's format.

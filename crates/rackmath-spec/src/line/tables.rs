@@ -100,12 +100,12 @@ const VLLM: &[(Means, &str)] = &[
     (Level, "O optimization-level compilation-config"),
     (
         GraphMost,
-        "max-cudagraph-capture-size compilation-config.max-cudagraph-capture-size cc.max-cudagraph-capture- \
+        "max-cudagraph-capture-size compilation-config.max-cudagraph-capture-size cc.max-cudagraph-capture-\
          size",
     ),
     (
         GraphSizes,
-        "cudagraph-capture-sizes cuda-graph-sizes compilation-config.cudagraph-capture-sizes cc.cudagraph- \
+        "cudagraph-capture-sizes cuda-graph-sizes compilation-config.cudagraph-capture-sizes cc.cudagraph-\
          capture-sizes",
     ),
     (Chunked, "enable-chunked-prefill"),
@@ -113,7 +113,7 @@ const VLLM: &[(Means, &str)] = &[
     (Offload, "cpu-offload-gb"),
     (
         Drafts,
-        "speculative-config.num-speculative-tokens sc.num-speculative-tokens num-speculative-tokens spec- \
+        "speculative-config.num-speculative-tokens sc.num-speculative-tokens num-speculative-tokens spec-\
          tokens",
     ),
     (Drafter, "speculative-config.model sc.model speculative-model spec-model"),
@@ -178,7 +178,7 @@ const TRTLLM: &[(Means, &str)] = &[
     (Settings, "extra-llm-api-options config"),
     (
         Bears,
-        "backend max-beam-width kv-cache-config.max-attention-window kv-cache-config.host-cache-size moe- \
+        "backend max-beam-width kv-cache-config.max-attention-window kv-cache-config.host-cache-size moe-\
          config.backend moe-config.max-num-tokens attn-backend enable-autotuner disable-overlap-scheduler \
          cluster-size moe-cluster-parallel-size cache-transceiver-config.backend quant-config.quant-algo \
          lora-config stream-interval attention-dp-config.enable-balance",
@@ -208,41 +208,57 @@ const LLAMACPP: &[(Means, &str)] = &[
     (Depth, "d n-depth"),
     (
         Bears,
-        "ot override-tensor nkvo no-kv-offload swa- \
+        "ot override-tensor nkvo no-kv-offload swa-\
          full ngld gpu-layers-draft n-gpu-layers-draft cd ctx-size-draft mmproj mm no-mmproj cram cache-ram \
-         device dev rpc hff hf-file lora lora-scaled cb cont-batching nocb no-cont-batching fit fitt fit- \
-         target fitc fit-ctx threads t threads-batch tb mlock no-mmap mmap load-mode numa rope-scaling rope- \
+         device dev rpc hff hf-file lora lora-scaled cb cont-batching nocb no-cont-batching fit fitt fit-\
+         target fitc fit-ctx threads t threads-batch tb mlock no-mmap mmap load-mode numa rope-scaling rope-\
          scale yarn-orig-ctx hfd hf-repo-draft",
     ),
 ];
 
-const VLLM_BEARS: &str = "kv-transfer-config kv-offloading-size kv-offloading-backend limit-mm-per-prompt mm-processor-kwargs max-seq- \
-     len-to-capture hf-overrides rope-scaling rope-theta all2all-backend attention-backend attention-config moe- \
-     backend enable-dbo ubatch-size enable-eplb eplb-config enable-sleep-mode mamba-cache-dtype mamba-ssm-cache- \
-     dtype mamba-block-size mamba-cache-mode disable-hybrid-kv-cache-manager disable-sliding-window kv-cache- \
+const VLLM_BEARS: &str = "kv-transfer-config kv-offloading-size kv-offloading-backend limit-mm-per-prompt mm-processor-kwargs max-seq-\
+     len-to-capture hf-overrides rope-scaling rope-theta all2all-backend attention-backend attention-config moe-\
+     backend enable-dbo ubatch-size enable-eplb eplb-config enable-sleep-mode mamba-cache-dtype mamba-ssm-cache-\
+     dtype mamba-block-size mamba-cache-mode disable-hybrid-kv-cache-manager disable-sliding-window kv-cache-\
      dtype-skip-layers kv-sharing-fast-prefill mm-encoder-only mm-encoder-tp-mode prefill-context-parallel-size pcp num-lookahead-slots num-scheduler-steps async-scheduling \
-     scheduling-policy long-prefill-token-threshold max-num-partial-prefills max-long-partial-prefills data- \
+     scheduling-policy long-prefill-token-threshold max-num-partial-prefills max-long-partial-prefills data-\
      parallel-size-local dpl model-impl runner task convert performance-mode calculate-kv-scales offload-backend \
-     offload-group-size offload-params offload-num-in-group offload-prefetch-step additional-config disable- \
+     offload-group-size offload-params offload-num-in-group offload-prefetch-step additional-config disable-\
      custom-all-reduce compilation-config.pass-config compilation-config.splitting-ops compilation-config.mode \
-     compilation-config.level compilation-config.custom-ops compilation-config.use-inductor kernel-config enable- \
+     compilation-config.level compilation-config.custom-ops compilation-config.use-inductor kernel-config enable-\
      return-routed-experts speculative-config.draft-tensor-parallel-size speculative-config.quantization \
      speculative-config.prompt-lookup-max speculative-config.prompt-lookup-min speculative-config.max-model-len \
-     speculative-draft-tensor-parallel-size scheduler-delay-factor preemption-mode use-v2-block-manager guided- \
-     decoding-backend dcp-comm-backend max-cpu-loras fully-sharded-loras lora-extra-vocab-size lora-dtype mm- \
+     speculative-draft-tensor-parallel-size scheduler-delay-factor preemption-mode use-v2-block-manager guided-\
+     decoding-backend dcp-comm-backend max-cpu-loras fully-sharded-loras lora-extra-vocab-size lora-dtype mm-\
      processor-cache-gb enable-prompt-embeds device ngram-prompt-lookup-max ngram-prompt-lookup-min";
 
-const SGLANG_BEARS: &str = "max-prefill-tokens prefill-max-requests enable-mixed-chunk schedule-policy schedule-conservativeness enable- \
+const SGLANG_BEARS: &str = "max-prefill-tokens prefill-max-requests enable-mixed-chunk schedule-policy schedule-conservativeness enable-\
      hierarchical-cache hicache-ratio hicache-size hicache-write-policy hicache-io-backend hicache-mem-layout \
      hicache-storage-backend moe-a2a-backend moe-runner-backend attention-backend prefill-attention-backend \
-     decode-attention-backend disaggregation-mode enable-torch-compile torch-compile-max-bs enable-two-batch- \
-     overlap enable-single-batch-overlap swa-full-tokens-ratio max-mamba-cache-size mamba-ssm-dtype mamba-full- \
-     memory-ratio mamba-scheduler-strategy enable-memory-saver disable-overlap-schedule stream-interval enable- \
+     decode-attention-backend disaggregation-mode enable-torch-compile torch-compile-max-bs enable-two-batch-\
+     overlap enable-single-batch-overlap swa-full-tokens-ratio max-mamba-cache-size mamba-ssm-dtype mamba-full-\
+     memory-ratio mamba-scheduler-strategy enable-memory-saver disable-overlap-schedule stream-interval enable-\
      piecewise-cuda-graph disable-piecewise-cuda-graph piecewise-cuda-graph-max-tokens cuda-graph-padding \
-     disable-cuda-graph-padding json-model-override-args torchao-config enable-multimodal attn-cp-size attention- \
-     context-parallel-size moe-dp-size moe-dense-tp-size enable-dp-lm-head speculative-eagle-topk speculative- \
+     disable-cuda-graph-padding json-model-override-args torchao-config enable-multimodal attn-cp-size attention-\
+     context-parallel-size moe-dp-size moe-dense-tp-size enable-dp-lm-head speculative-eagle-topk speculative-\
      num-draft-tokens speculative-draft-model-quantization lora-paths enable-eplb deepep-mode enable-deepep-moe \
      fp8-gemm-backend dp-attention-local-control-broadcast load-balance-method num-continuous-decode-steps \
      enable-mla enable-flashinfer-mla enable-nsa-prefill-context-parallel offload-group-size offload-mode \
-     offload-num-in-group disable-hybrid-swa-memory enable-ep-moe enable-flashinfer-trtllm-moe max-queued- \
+     offload-num-in-group disable-hybrid-swa-memory enable-ep-moe enable-flashinfer-trtllm-moe max-queued-\
      requests nnodes";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use strum::VariantArray as _;
+
+    #[test]
+    fn no_name_is_cut_where_its_line_ends() {
+        for program in Program::VARIANTS {
+            let names = table(*program).iter().flat_map(|(_, names)| names.split_whitespace());
+            let cut: Vec<&str> = names.filter(|name| name.ends_with('-') || name.starts_with('-')).collect();
+            assert!(cut.is_empty(), "{program}: {cut:?}");
+        }
+        assert_eq!(table(Program::LlamaCpp).iter().filter(|(_, names)| names.contains("swa-full")).count(), 1);
+    }
+}

@@ -84,6 +84,10 @@ pub struct Budget {
     /// Tokens of a pass and sequences at once, as said or by default.
     pub pass: u64,
     pub sequences: u64,
+    /// Sequences for which the dry run, or a pass that is served, chooses tokens at once.
+    pub chosen: u64,
+    /// What stays free beside the cache and what the engine's makers ask for, where that is more.
+    pub tight: Option<(Bytes, Bytes)>,
     pub refusal: Option<Refusal>,
 }
 
@@ -102,14 +106,18 @@ pub enum Refusal {
     Capture { needed: Bytes, free: Bytes },
     /// It runs out of memory while it tries to choose tokens for a full batch.
     Sampler { needed: Bytes, free: Bytes },
-    /// A buffer that was asked for is not there (llama.cpp).
+    /// A buffer that was asked for is larger than what is left for it (llama.cpp).
     Buffers { needed: Bytes, free: Bytes },
+    /// Prompts are not cut, and a pass is shorter than the longest of them (vLLM before 0.8).
+    Uncut { pass: u64, longest: u64 },
+    /// It starts, and what is left beside the cache is too little for the longest pass over prompts (SGLang, which tries none).
+    Prompt { needed: Bytes, free: Bytes },
 }
 
 impl Refusal {
     /// Whether the chip runs out of memory, and not the engine that says no.
     pub fn out_of_memory(self) -> bool {
-        matches!(self, Self::Weights { .. } | Self::Capture { .. } | Self::Sampler { .. } | Self::Buffers { .. })
+        !matches!(self, Self::NotFree { .. } | Self::NoRoom { .. } | Self::TooLong { .. } | Self::Uncut { .. })
     }
 }
 
@@ -136,7 +144,11 @@ struct Asked {
     utilisation: Fraction,
     pass: f64,
     sequences: f64,
+    /// Sequences whose tokens are chosen in one pass.
+    chosen: f64,
     longest: u64,
+    /// Whether long prompts are cut into several passes.
+    cut: bool,
     eager: bool,
     /// Whether the dry run chooses tokens.
     chooses: bool,
@@ -253,6 +265,7 @@ fn plain(engine: &Engine) -> MemoryRule {
         prints_requests: false,
         align_tokens: 16,
         whole_prompts: false,
+        spare_gb: 0.0,
         picture_bytes: 0.0,
         picture_split_bytes: 0.0,
         film_pairs: 0,
@@ -285,12 +298,17 @@ impl Asked {
         let times = rule.graphs.times_sequences;
         let largest = if times > 0.0 { largest.min(sequences * times) } else { largest };
         let sizes = start.graphs.map_or_else(|| sizes(&schedule.graph_steps, largest), |n| n as f64);
+        let sequences = sequences.min(pass.max(1.0));
+        // SGLang tries no pass when it starts: what it leaves free is reckoned with a chunk and the largest graph.
+        let chosen = if rule.way == Way::Rest { sequences.min(largest.max(1.0)) } else { sequences };
         let left = || rule.reserve.as_ref().map(|reserve| share(on, reserve, pass, largest, start.drafts.is_some()));
         Self {
             utilisation: start.utilisation.or_else(left).unwrap_or(rule.utilisation),
             pass: pass.max(1.0),
-            sequences: sequences.min(pass.max(1.0)),
+            sequences,
+            chosen,
             longest,
+            cut,
             eager: start.eager,
             chooses: !(rule.whole_prompts && cut),
             sizes,
@@ -623,7 +641,7 @@ fn activation(on: &Deployment, rule: &MemoryRule, asked: &Asked, shape: &Shape, 
         return kept.max(pass);
     }
     // The 16-bit hidden vectors of the pass are still there when the next tokens are chosen.
-    let chosen = if asked.chooses { asked.sequences * shape.vocab as f64 * rule.sampler_bytes } else { 0.0 };
+    let chosen = if asked.chooses { asked.chosen * shape.vocab as f64 * rule.sampler_bytes } else { 0.0 };
     let sampler = chosen + 2.0 * tokens * hidden + fixed;
     kept + sampler.max(pass - kept)
 }
@@ -719,6 +737,19 @@ fn left(rule: &MemoryRule, asked: &Asked, total: f64, set_aside: f64, stage: &St
     }
 }
 
+/// The first of the buffers that llama.cpp asks for, one after the other, that is larger than what is left: cache, then computation.
+fn lacking(stage: &Stage, cache: f64, total: f64) -> Option<Refusal> {
+    let buffers = [cache, stage.activation + stage.outside];
+    let mut left = total - stage.weights;
+    for needed in buffers {
+        if needed > left {
+            return Some(Refusal::Buffers { needed: Bytes::b(needed), free: Bytes::b(left.max(0.0)) });
+        }
+        left -= needed;
+    }
+    None
+}
+
 /// The engine's sum, its blocks and what it says to them.
 fn finish(
     rule: &MemoryRule,
@@ -748,6 +779,9 @@ fn finish(
     let most = pages.most(longest as f64);
     let concurrency = if most > 0.0 { n as f64 / most } else { 0.0 };
     let tokens = if rule.prints_requests { (concurrency * longest as f64) as u64 } else { pages.tokens(n) };
+    // What is asked for is what is kept, however little of it layers with windows hold.
+    let tokens = if rule.way == Way::Asked { longest * slots } else { tokens };
+    let held = start.cache_tokens.map_or(1.0, |most| (most as f64 / tokens.max(1) as f64).min(1.0));
     let tokens = start.cache_tokens.map_or(tokens, |most| tokens.min(most));
     // Where a context is asked for, the longest is what the card has room for.
     let room = total - fullest.weights - fullest.activation - fullest.outside;
@@ -759,7 +793,14 @@ fn finish(
     let fullest_left = start.cache.map_or_else(|| stages.iter().map(left).fold(f64::INFINITY, f64::min), Bytes::get);
     let bytes = |amount: f64| Bytes::b(amount.max(0.0));
     let weights = stages.iter().map(|s| s.weights).fold(0.0, f64::max);
-    let refusal = if rule.way == Way::Share && start.cache.is_none() && usable > free && context > 0.0 {
+    // What is left of a card when weights and cache are there (SGLang).
+    let beside = free - weights - first.state - cache.max(0.0) * held;
+    let captured = if asked.eager { 0.0 } else { graphs };
+    let passing = first.activation + first.outside + captured;
+    let uncut = rule.way == Way::Share && !asked.cut && asked.pass < asked.longest as f64;
+    let refusal = if uncut {
+        Some(Refusal::Uncut { pass: asked.pass as u64, longest })
+    } else if rule.way == Way::Share && start.cache.is_none() && usable > free && context > 0.0 {
         Some(Refusal::NotFree { free: bytes(free), desired: bytes(usable) })
     } else if weights > free {
         Some(Refusal::Weights { needed: bytes(weights), free: bytes(free) })
@@ -771,12 +812,12 @@ fn finish(
         Some(Refusal::TooLong { longest, needed, available: bytes(fullest_left), possible: possible.min(longest) })
     } else if rule.way == Way::Share && context > 0.0 && !asked.eager && graphs > spare + set_aside {
         Some(Refusal::Capture { needed: bytes(graphs), free: bytes(spare + set_aside) })
+    } else if rule.way == Way::Rest && captured > beside {
+        Some(Refusal::Capture { needed: bytes(captured), free: bytes(beside) })
+    } else if rule.way == Way::Rest && passing > beside {
+        Some(Refusal::Prompt { needed: bytes(passing), free: bytes(beside) })
     } else {
-        // Buffers that are asked for one after the other must all be there.
-        let needed = |s: &Stage| s.weights + s.activation + s.outside + left(s);
-        let most = stages.iter().map(needed).fold(0.0, f64::max);
-        let over = rule.way == Way::Asked && most > total;
-        over.then(|| Refusal::Buffers { needed: bytes(most), free: bytes(total) })
+        stages.iter().filter(|_| rule.way == Way::Asked).find_map(|stage| lacking(stage, left(stage), total))
     };
     Budget {
         way: rule.way,
@@ -799,6 +840,9 @@ fn finish(
         longest_possible: possible,
         pass: asked.pass as u64,
         sequences: asked.sequences as u64,
+        chosen: asked.chosen as u64,
+        tight: (rule.way == Way::Rest && beside - captured < rule.spare_gb * 1e9)
+            .then(|| (bytes(beside - captured), Bytes::b(rule.spare_gb * 1e9))),
         refusal,
     }
 }

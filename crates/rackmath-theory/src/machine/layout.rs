@@ -40,6 +40,8 @@ pub fn domain(system: &System) -> u64 {
 pub fn check(model: &Model, system: &System, layout: &Layout) -> Result<(), Illegal> {
     let d = layout.degrees();
     let no = |degree, given, expected: String| Err(Illegal { degree, given, expected });
+    // More chips help no degree that the model itself does not allow.
+    model.shape().map_or(Ok(()), |shape| check_shape(shape, &d))?;
     if layout.chips() > system.n_chips {
         let (most, n) = (system.n_chips, layout.chips());
         // Chips that are counted in the name can be counted higher.
@@ -50,7 +52,7 @@ pub fn check(model: &Model, system: &System, layout: &Layout) -> Result<(), Ille
     if d.tp > domain(system) {
         return no("tp", d.tp, format!("at most the {} chips of a scale-up domain", domain(system)));
     }
-    model.shape().map_or(Ok(()), |shape| check_shape(shape, &d))
+    Ok(())
 }
 
 /// Whether a model can be cut so, whatever the machine.

@@ -450,6 +450,37 @@ pub(crate) fn card_lacks(on: &Deployment, load: &Load) -> Option<(String, Bytes)
     lacking.map(|(card, (held, room))| (card.system.chip.name.clone(), held.less(room)))
 }
 
+/// Shares of several cards with which each holds its layers: one layer after another goes from the fullest card to the emptiest.
+pub(crate) fn other_shares(on: &Deployment, load: &Load, starts: impl Fn(&Deployment) -> bool) -> Option<Remark> {
+    let layers = on.model.shape()?.n_layers();
+    let mut next = on.clone();
+    for _ in 0..layers {
+        let split = next.split.as_deref()?;
+        let cards = shared(&next, load, split)?.cards;
+        let over = |at: &usize| cards[*at].held_bytes - cards[*at].room_bytes;
+        let fullest = (0..cards.len()).max_by(|a, b| over(a).total_cmp(&over(b)))?;
+        let emptiest = (0..cards.len()).min_by(|a, b| over(a).total_cmp(&over(b)))?;
+        if over(&fullest) <= 0.0 && starts(&next) {
+            // The output counts as a layer of the last card.
+            let last = cards.len() - 1;
+            let share = |(at, card): (usize, &CardHeld)| (card.layers + f64::from(u8::from(at == last))).to_string();
+            let shares: Vec<String> = cards.iter().enumerate().map(share).collect();
+            return Some(says("other_shares").with("shares", shares.join(",")));
+        }
+        if over(&emptiest) >= 0.0 || cards[fullest].layers < 1.0 || fullest == emptiest {
+            return None;
+        }
+        let mut moved = split.clone();
+        for (at, change) in [(fullest, -1.0), (emptiest, 1.0)] {
+            if let Some(card) = moved.cards.get_mut(at) {
+                card.layers += change;
+            }
+        }
+        next.split = Some(moved.into());
+    }
+    None
+}
+
 /// What the host's memory lacks for its part, where nothing comes from the disk.
 pub(crate) fn host_lacks(on: &Deployment, load: &Load) -> Option<Bytes> {
     let split = on.split.as_deref().filter(|split| split.disk.is_none() && split.cards.is_empty())?;

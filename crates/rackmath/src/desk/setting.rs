@@ -56,6 +56,17 @@ pub struct Setting {
     pub basis: Option<String>,
 }
 
+/// The word for the engine that people take.
+pub(crate) const AUTO: &str = "auto";
+pub(crate) const LLAMA_CPP: &str = "llamacpp";
+
+/// The engine that reads such files, wherever it runs.
+pub(crate) fn usual_engine(setting: &Setting) -> &'static str {
+    let format = setting.weights.as_deref().and_then(|word| word.parse::<Dtype>().ok());
+    let quantised = format.is_some_and(|f| f.gguf().is_some_and(|g| !g.is_mlx()));
+    if quantised || rackmath_spec::name::is_gguf(&setting.model) { LLAMA_CPP } else { "vllm" }
+}
+
 /// A setting with all names resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {

@@ -3,13 +3,15 @@
 use crate::check;
 use crate::desk::line;
 use crate::desk::prelude::*;
+use crate::desk::setting::{AUTO, LLAMA_CPP, machine, usual_engine};
 use crate::offload::{self, OffloadCard, Offloaded};
 use crate::support::{self, Asked};
 use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::launch::Start;
+use rackmath_spec::memory::Way;
 use rackmath_spec::model::{Ffn, Formats, Mixer};
-use rackmath_spec::{Math, Model, System, VariantArray as _};
+use rackmath_spec::{Gguf, Math, Model, System, VariantArray as _};
 use rackmath_theory::budget::{Budget, budget};
 use rackmath_theory::count::Part;
 use rackmath_theory::deployment::{Deployment, usual_cache};
@@ -51,8 +53,8 @@ pub struct Request {
     #[schemars(extend("x-flag" = "gpu-memory-utilization mem-fraction-static kv-cache-free-gpu-memory-fraction", "x-unit" = "share"))]
     #[educe(Default = 0.9)]
     pub memory_utilisation: f64,
-    /// The engine whose own count at start-up decides, such as `vllm@0.19.0`: its dry run, graphs, pages and refusals; a plain sum
-    /// of what is held when absent.
+    /// The engine whose own count at start-up decides, such as `vllm@0.19.0`: its dry run, graphs, pages and refusals; `auto` for the
+    /// one that people take, which `memory` does by itself, `ideal` for a plain sum of what is held, as when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flag" = "engine backend"))]
     pub engine: Option<String>,
@@ -304,6 +306,7 @@ pub struct CommandCard {
 /// Answers.
 #[expect(clippy::too_many_lines, reason = "an answer, field by field")]
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    let request = &chosen(catalog, request);
     if let Some((asked, said)) = obeyed(catalog, request)? {
         let mut answer = answer(catalog, &asked)?;
         answer.layout_chosen = false;
@@ -344,13 +347,20 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     }
     let mut most = placement::largest_batch(&r, &load);
     let layout = r.layout;
-    let counted = request.engine.as_deref().map(|name| counted(catalog, name, request, &r)).transpose()?;
-    if let Some((budget, ..)) = &counted {
-        let each = budget.room(context.get()).floor() * layout.degrees().dp as f64;
-        most = if budget.starts() { each } else { 0.0 };
+    let budget = request.engine.as_deref().map(|name| counted(catalog, name, request, &r)).transpose()?;
+    if let Some((budget, ..)) = &budget {
+        let each = match budget.way {
+            Way::Asked => budget.longest_possible as f64 * request.batch.unwrap_or(1.0).max(1.0) / context.get(),
+            _ => budget.room(context.get()),
+        };
+        most = if budget.starts() { each.floor() * layout.degrees().dp as f64 } else { 0.0 };
+        // What is placed is what the engine counted with.
+        (load.tokens, load.utilisation) = (budget.pass as f64, Some(budget.utilisation));
     }
     let usual = || most.min(1024.0 * layout.degrees().dp as f64).max(1.0);
-    load.batch = wanted.map_or_else(usual, Tokens::get);
+    // llama.cpp keeps what it is asked for, and is asked for one.
+    let asks = budget.as_ref().is_some_and(|(b, ..)| b.way == Way::Asked);
+    load.batch = wanted.map_or_else(|| if asks { 1.0 } else { usual() }, Tokens::get);
     let placed = placement::place(&r, &load);
     let (fits, kv_alone, missing, spare) = match placed.fit {
         Fit::Fits { spare } => (true, false, Bytes::ZERO, spare),
@@ -358,12 +368,18 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     };
     let lacks = offload::card_lacks(&r, &load);
     let fits = fits && lacks.is_none() && offload::host_lacks(&r, &load).is_none();
-    // An engine's own sum decides where one is named.
-    let fits = counted.as_ref().map_or(fits, |(budget, ..)| budget.starts());
+    // An engine's own sum decides where one is named; it starts whatever number of sequences then waits.
+    let waits = request.batch.is_some() && load.batch > most;
+    let fits = budget.as_ref().map_or(fits, |(budget, ..)| budget.starts() && !waits);
     let command = |tool: &Tool| {
         let printed = flags::print(*tool, &layout).map_err(|error| error.without_file().to_string());
         let printed = printed.and_then(|line| runs(catalog, *tool, &r, request).map(|()| line));
         CommandCard { tool: tool.to_string(), flags: printed.clone().ok(), cannot: printed.err() }
+    };
+    // What is offered starts when it is applied.
+    let starts = |next: &Deployment| {
+        let asked = request.engine.as_deref();
+        asked.is_none_or(|name| counted(catalog, name, request, next).is_ok_and(|(budget, ..)| budget.starts()))
     };
     let (ideal, _) = catalog.engine("ideal")?;
     let long = support::too_long(catalog, &r.model, &ideal, context.get())?.filter(|_| !request.pretend);
@@ -371,8 +387,8 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let own = r.model.shape().and_then(|shape| shape.context_max).filter(|_| !request.pretend).map(|n| n as f64);
     let (within, helps) = (|l: f64| own.map_or(l, |own| l.min(own)), !fits && long.is_none());
     let filled = wanted.is_none();
-    let alone = filled.then(|| match &counted {
-        Some((budget, ..)) => Some(budget.longest_possible as f64).filter(|_| budget.blocks > 0),
+    let alone = filled.then(|| match &budget {
+        Some((b, ..)) => Some(b.longest_possible as f64).filter(|_| b.blocks > 0),
         None => placement::longest_context(&r, &Load { batch: 1.0, ..load }),
     });
     let alone = alone.flatten().map(within).filter(|l| l.is_finite());
@@ -390,7 +406,10 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         missing_bytes: missing.get(),
         spare_bytes: spare.get(),
         verdict: long.map_or_else(
-            || match (&counted, &lacks) {
+            || match (&budget, &lacks) {
+                (Some((budget, name, _)), _) if budget.starts() && waits => {
+                    says("batch_waits").with("engine", name).with("batch", load.batch).with("most", most)
+                }
                 (Some((budget, name, _)), _) => as_counted(budget, name),
                 (None, Some((card, missing))) => says("card_too_small").with("card", card).with("missing", *missing),
                 (None, None) if filled && fits => filled_with(&load, most, spare, alone),
@@ -400,8 +419,10 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         ),
         first_change: match r.split.as_ref().filter(|split| !split.cards.is_empty()) {
             _ if !helps => None,
-            Some(_) if most < 1.0 => Some(says("other_shares")),
-            _ => first_change(&r, &load, most, |_| true),
+            Some(_) if most < 1.0 => {
+                offload::other_shares(&r, &load, starts).or_else(|| first_change(&r, &load, most, starts))
+            }
+            _ => first_change(&r, &load, most, starts),
         },
         warning: (kv_alone && !fits)
             .then(|| says("kv_alone_too_large"))
@@ -414,16 +435,19 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         split_that_fits: if helps { offload::would_fit(catalog, &request.offload, &r, &load) } else { None },
         offload: offload::card(&r, &load),
         batch_max: most,
-        context_max: match &counted {
+        context_max: match &budget {
             Some((budget, ..)) => {
-                let each = (budget.tokens as f64 / load.of_fullest(r.groups()).max(1.0)).floor();
+                let each = match budget.way {
+                    Way::Asked => f64::INFINITY,
+                    _ => (budget.tokens as f64 / load.of_fullest(r.groups()).max(1.0)).floor(),
+                };
                 Some(within(each.min(budget.longest_possible as f64))).filter(|_| budget.blocks > 0)
             }
             None => placement::longest_context(&r, &load).map(within).filter(|l| l.is_finite()),
         },
         batch_filled: filled,
         context_max_alone: alone,
-        engine: counted.map(|(_, _, card)| card),
+        engine: budget.map(|(_, _, card)| card),
         stages: placed.stages.iter().map(stage_card).collect(),
         experts: expert_card(&r, &load, &routing),
         traffic: traffic(&r, &load, &placed),
@@ -435,6 +459,26 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             says("bytes_a_value"),
         ],
     })
+}
+
+/// The request with the engine that people take, where that is asked for: the one that the line beside it starts, that keeps parts where
+/// they are asked to be, or that reads such files on such a machine.
+fn chosen(catalog: &Catalog, request: &Request) -> Request {
+    match request.engine.as_deref() {
+        Some(AUTO) => {}
+        Some("ideal") => return Request { engine: None, ..request.clone() },
+        _ => return request.clone(),
+    }
+    let streams = request.offload.cpu_offload_gb.is_some();
+    let parted = request.setting.on.contains('+') || (request.offload.asked() && !streams);
+    let machine = || catalog.system(machine(&request.setting.on).ok()?.0).ok();
+    let apple = || machine().is_some_and(|system| system.chip.vendor == "Apple");
+    let engine = match &request.flags {
+        Some(_) => None,
+        None if parted || apple() => Some(LLAMA_CPP.to_owned()),
+        None => Some(usual_engine(&request.setting).to_owned()),
+    };
+    Request { engine, ..request.clone() }
 }
 
 /// Places a model as a named engine runs it: in its cache's format, with its passes and its share of the memory unless these are said.
@@ -461,17 +505,19 @@ fn counted(
 ) -> Result<(Budget, String, EngineCard), Error> {
     let (engine, _) = catalog.engine(name).map_err(|e| e.at("engine"))?;
     let version = name.split_once('@').and_then(|(_, version)| version.parse::<Version>().ok());
-    let kv = if request.setting.kv.is_some() { on.kv } else { usual_cache(&on.model, on.formats, &engine) };
-    let on = Deployment { engine, kv, ..on.clone() };
+    let on = Deployment { engine, ..on.clone() };
     let usual = Request::default();
     let said = |given: f64, usual: f64| (given != usual).then_some(given as u64);
     let groups = on.layout.degrees().dp as f64;
+    let sequences = request.batch.map(|batch| (batch / groups).ceil() as u64);
+    // llama.cpp deals its context to its slots.
+    let slots = sequences.filter(|_| on.engine.family == LLAMA_CPP).unwrap_or(1);
     let start = Start {
         utilisation: Fraction::checked(request.memory_utilisation)
             .filter(|share| share.get() != usual.memory_utilisation),
-        longest: Some((request.context as u64).max(1)),
+        longest: Some((request.context as u64).max(1).saturating_mul(slots)),
         pass: said(request.max_num_batched_tokens, usual.max_num_batched_tokens),
-        sequences: request.batch.map(|batch| (batch / groups).ceil() as u64),
+        sequences,
         ..Start::default()
     };
     let at = |share: f64| budget(&on, &Start { utilisation: Fraction::checked(share), ..start.clone() }, version);
@@ -501,7 +547,7 @@ fn counted(
 
 fn as_counted(b: &Budget, engine: &str) -> Remark {
     if let Some(refusal) = &b.refusal {
-        return says("check_refuses").with("engine", engine).with("why", check::why(refusal));
+        return check::refused(engine, refusal);
     }
     let said = says("check_starts").with("engine", engine).with("cache", b.cache).with("tokens", b.tokens);
     said.with("requests", b.concurrency).with("longest", b.longest)
@@ -567,6 +613,10 @@ pub(crate) fn pick(d: &DegreesRequest, line: Option<(Tool, &str)>, on: &Deployme
     let (layout, chosen) = match line {
         Some((tool, line)) => (flags::read(tool, line)?, false),
         None if *d == DegreesRequest::default() => (usual(&on.model, &on.system), true),
+        None if d.ep.is_some_and(|n| n > 1) && on.model.shape().is_some_and(|s| s.moe().is_none()) => {
+            let expected = format!("1: {} has no experts", on.model.name);
+            return Err(Error::value("layout", format!("ep = {}", d.ep.unwrap_or(1)), expected));
+        }
         None => (given(d)?, false),
     };
     check(&on.model, &on.system, &layout)
@@ -711,17 +761,23 @@ pub(crate) fn remedies(on: &Deployment, load: &Load, runs: impl Fn(&Deployment) 
         let what = what.with("chips", more.then(|| layout.chips()));
         (fits(&next) && runs(&next)).then_some((what, next))
     };
-    let cache = (on.kv.bits() > 12.0).then(|| Deployment { kv: Dtype::Fp8, ..on.clone() });
+    let narrow = narrow_cache(&on.engine);
+    let cache = (on.kv.bits() > 12.0).then(|| Deployment { kv: narrow, ..on.clone() });
     let cache = cache.filter(|next| runs(next) && fits(next));
     let weights = narrower(on, &runs).into_iter().find_map(|dtype| {
         let next = in_format(on, dtype);
         fits(&next).then(|| (says("weights_in").with("format", dtype), next))
     });
     let mut all: Vec<(Remark, Deployment)> = here.into_iter().find_map(placed).into_iter().collect();
-    all.extend(cache.map(|next| (says("kv_in").with("format", Dtype::Fp8), next)));
+    all.extend(cache.map(|next| (says("kv_in").with("format", narrow), next)));
     all.extend(weights);
     all.extend(there.into_iter().find_map(placed));
     all
+}
+
+/// The narrower format that an engine keeps a cache in.
+pub(crate) fn narrow_cache(engine: &Engine) -> Dtype {
+    if engine.family == LLAMA_CPP { Dtype::Gguf(Gguf::Q8_0) } else { Dtype::Fp8 }
 }
 
 /// The same with weights in a format, and the cache that the engine takes with it where it is the engine's choice.
@@ -737,9 +793,14 @@ pub(crate) fn in_format(on: &Deployment, dtype: Dtype) -> Deployment {
 pub(crate) fn narrower(on: &Deployment, runs: impl Fn(&Deployment) -> bool) -> Vec<Dtype> {
     let floats = on.system.chip.peak.contains_key(&Math::Fp4);
     let four: &[Dtype] = if floats { &[Dtype::NvFp4, Dtype::MxFp4] } else { &[Dtype::Int4] };
+    let (eight, four): (&[Dtype], &[Dtype]) = if on.engine.family == LLAMA_CPP {
+        (&[Dtype::Gguf(Gguf::Q8_0)], &[Dtype::Gguf(Gguf::Q4KM)])
+    } else {
+        (&[Dtype::Fp8, Dtype::Int8], four)
+    };
     let now = on.formats.linear.bits().max(on.formats.routed.bits());
     let there = |dtype: &Dtype| dtype.bits() < now && runs(&in_format(on, *dtype));
-    [&[Dtype::Fp8, Dtype::Int8], four].into_iter().filter_map(|like| like.iter().copied().find(there)).collect()
+    [eight, four].into_iter().filter_map(|like| like.iter().copied().find(there)).collect()
 }
 
 /// The same layout over more chips: its tensors, groups or stages times a whole number, fewest chips first.

@@ -1,6 +1,6 @@
 //! Flags to change, each tried through the engine's own sum before it is named.
 
-use super::{Case, Change, gib, prints};
+use super::{Case, Change, gib, hosted, prints};
 use crate::desk::prelude::*;
 use rackmath_spec::launch::Start;
 use rackmath_spec::layout::Degrees;
@@ -23,6 +23,9 @@ enum Knob {
     Weights,
     Tp,
     Eager,
+    Chunked,
+    Layers,
+    ExpertLayers,
 }
 
 fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
@@ -36,6 +39,9 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "--quantization fp8",
             "--tensor-parallel-size",
             "--enforce-eager",
+            "--enable-chunked-prefill",
+            "",
+            "",
         ],
         Program::Sglang => [
             "--context-length",
@@ -46,6 +52,9 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "--quantization fp8",
             "--tp-size",
             "--disable-cuda-graph",
+            "",
+            "",
+            "",
         ],
         Program::TrtLlm => [
             "--max_seq_len",
@@ -56,27 +65,56 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "",
             "--tp_size",
             "",
+            "",
+            "",
+            "",
         ],
-        Program::LlamaCpp => ["-c", "", "-np", "-ub", "-ctk q8_0 -ctv q8_0", "", "", ""],
+        Program::LlamaCpp => ["-c", "", "-np", "-ub", "-ctk q8_0 -ctv q8_0", "", "", "", "", "-ngl", "--n-cpu-moe"],
     };
     Some(names[knob as usize]).filter(|name| !name.is_empty())
 }
 
 /// Changes that make it start; where it does, those that make the cache larger.
-pub(super) fn tried(case: &Case, b: &Budget, starts: bool) -> Vec<Change> {
+pub(super) fn tried(catalog: &Catalog, case: &Case, b: &Budget, starts: bool) -> Vec<Change> {
+    let mut all = Trials { catalog, case, b, starts, named: Vec::new() };
+    if let Some(own) = case.positions {
+        all.longest_to(own);
+    }
     // A model without a cache has nothing more to hold.
     if case.early.is_some() || (starts && b.tokens == 0) {
-        return Vec::new();
+        return all.named;
     }
-    let mut all = Vec::new();
-    let mut add = |knob: Knob, value: Option<String>, on: &Deployment, start: &Start, caution: Option<Remark>| {
-        let Some(name) = spelled(case.launch.program, knob) else { return };
-        let then = case.tried(on, start);
-        let better =
-            then.starts() && (!starts || then.cache > b.cache * 1.02 || then.concurrency > b.concurrency * 1.02);
-        if better {
-            all.push(Change {
-                flag: value.map_or_else(|| name.to_owned(), |value| format!("{name} {value}")),
+    all.longest();
+    all.graphs();
+    all.shares();
+    all.buffers();
+    all.passes();
+    all.formats();
+    all.wider();
+    all.named.truncate(MOST);
+    all.named
+}
+
+struct Trials<'a> {
+    catalog: &'a Catalog,
+    case: &'a Case,
+    b: &'a Budget,
+    starts: bool,
+    named: Vec<Change>,
+}
+
+impl Trials<'_> {
+    /// Names a change of one flag where it makes it start, or hold more.
+    fn add(&mut self, knob: Knob, value: Option<String>, on: &Deployment, start: &Start, caution: Option<Remark>) {
+        let Some(name) = spelled(self.case.launch.program, knob) else { return };
+        let flag = value.map_or_else(|| name.to_owned(), |value| format!("{name} {value}"));
+        let (then, b) = (self.case.tried(on, start), self.b);
+        // What leaves less than the engine's makers ask for is not named beside a share that was said.
+        let sound = then.tight.is_none() || start.utilisation.is_none() || (self.starts && b.tight.is_some());
+        let more = then.cache > b.cache * 1.02 || then.concurrency > b.concurrency * 1.02;
+        if then.starts() && sound && (!self.starts || more) {
+            self.named.push(Change {
+                flag,
                 caution,
                 starts: then.starts(),
                 kv_cache_gib: gib(then.cache),
@@ -85,90 +123,185 @@ pub(super) fn tried(case: &Case, b: &Budget, starts: bool) -> Vec<Change> {
                 max_model_len: then.longest,
             });
         }
-    };
-    let (on, start) = (&case.on, &case.start);
-    if let Some(Refusal::TooLong { possible, .. }) = b.refusal
-        && possible >= 16
-    {
-        // Whole pages: the longest that is possible, to the last hundred where there are many.
-        let step = if possible > 2000 { 100 } else { 16 };
-        let longest = possible / step * step;
-        add(Knob::Longest, Some(longest.to_string()), on, &Start { longest: Some(longest), ..start.clone() }, None);
     }
-    if let Some(Refusal::Capture { .. }) = b.refusal {
-        add(Knob::Eager, None, on, &Start { eager: true, ..start.clone() }, Some(says("check_no_graphs")));
+
+    fn started(&mut self, knob: Knob, value: Option<String>, start: &Start, caution: Option<Remark>) {
+        let case = self.case;
+        self.add(knob, value, &case.on, start, caution);
     }
-    if let Some(Refusal::NotFree { free, .. }) = b.refusal {
-        let share = prints::share_below(free, b.total);
-        let said = Start { utilisation: Fraction::checked(share), ..start.clone() };
-        add(Knob::Share, Some(format!("{share:.2}")), on, &said, None);
-    }
-    let shares: &[f64] = if matches!(b.refusal, Some(Refusal::Capture { .. } | Refusal::Sampler { .. })) {
-        &[0.9, 0.85, 0.8, 0.7]
-    } else {
-        &[0.92, 0.95, 0.97]
-    };
-    let lower = |share: &f64| if shares[0] > 0.9 { *share > b.utilisation.get() } else { *share < b.utilisation.get() };
-    for share in shares.iter().filter(|share| lower(share)) {
-        let said = Start { utilisation: Fraction::checked(*share), ..start.clone() };
-        let caution = (*share > 0.92).then(|| says("check_little_spare"));
-        if case.tried(on, &said).starts() {
-            add(Knob::Share, Some(share.to_string()), on, &said, caution);
-            break;
+
+    fn longest_to(&mut self, most: u64) {
+        let longest = longest_that_starts(self.case, most);
+        if longest > 0 {
+            let said = Start { longest: Some(longest), ..self.case.start.clone() };
+            self.started(Knob::Longest, Some(longest.to_string()), &said, None);
         }
     }
-    // Buffers that are asked for: the longest context there is room for, of all slots together.
-    if let (Some(Refusal::Buffers { .. }), Program::LlamaCpp) = (b.refusal, case.launch.program)
-        && b.longest_possible >= 256
-    {
-        let slots = if start.unified { 1 } else { start.sequences.unwrap_or(1).max(1) };
-        let longest = b.longest_possible.min(b.longest) / 256 * 256 * slots;
-        add(Knob::Longest, Some(longest.to_string()), on, &Start { longest: Some(longest), ..start.clone() }, None);
+
+    fn longest(&mut self) {
+        match self.b.refusal {
+            Some(Refusal::TooLong { longest, .. }) => self.longest_to(longest),
+            Some(Refusal::Uncut { pass, longest }) => {
+                let cut = Start { chunked: Some(true), ..self.case.start.clone() };
+                self.started(Knob::Chunked, None, &cut, Some(says("check_slower_prompts")));
+                let whole = Start { pass: Some(longest), ..self.case.start.clone() };
+                self.started(Knob::Pass, Some(longest.to_string()), &whole, None);
+                self.longest_to(pass);
+            }
+            _ => {}
+        }
     }
-    // Fewer slots of llama.cpp share the same context.
-    if b.sequences > 256 && case.launch.program != Program::LlamaCpp {
-        let said = Start { sequences: Some(256), ..start.clone() };
-        add(Knob::Sequences, Some("256".into()), on, &said, Some(says("check_fewer_sequences")));
+
+    fn graphs(&mut self) {
+        if let Some(Refusal::Capture { .. }) = self.b.refusal {
+            let eager = Start { eager: true, ..self.case.start.clone() };
+            self.started(Knob::Eager, None, &eager, Some(says("check_no_graphs")));
+        }
     }
-    if b.pass > 2048 {
-        let said = Start { pass: Some(2048), sequences: Some(b.sequences.min(2048)), ..start.clone() };
-        add(Knob::Pass, Some("2048".into()), on, &said, Some(says("check_slower_prompts")));
-    }
-    if on.kv.bits() > 12.0 {
-        let format = if case.launch.program == Program::LlamaCpp {
-            Dtype::named("q8_0").unwrap_or(Dtype::Fp8)
-        } else {
-            Dtype::Fp8
+
+    /// Another share of the memory: the smallest that is enough, the largest that leaves enough, or one that holds more.
+    fn shares(&mut self) {
+        let now = self.b.utilisation.get();
+        let with = |share: f64| Start { utilisation: Fraction::checked(share), ..self.case.start.clone() };
+        let hundredths = |from: u32, to: u32| (from..=to).map(|n| f64::from(n) / 100.0);
+        // A share that leaves less than its makers ask for is none to recommend.
+        let sound = |share: &f64| {
+            let then = self.case.tried(&self.case.on, &with(*share));
+            then.starts() && then.tight.is_none()
         };
-        let said = Start { halves: None, ..start.clone() };
-        add(Knob::Kv, None, &Deployment { kv: format, ..on.clone() }, &said, Some(says("check_narrow_cache")));
+        let found = match self.b.refusal {
+            Some(Refusal::NotFree { free, .. }) => Some(prints::share_below(free, self.b.total)),
+            Some(Refusal::Capture { .. } | Refusal::Sampler { .. } | Refusal::Prompt { .. }) => {
+                let coarse = [0.9, 0.85, 0.8, 0.7].into_iter();
+                coarse.chain(hundredths(5, 99).rev()).filter(|share| *share < now).find(sound)
+            }
+            Some(_) => hundredths(5, 99).filter(|share| *share > now).find(sound),
+            None => [0.92, 0.95, 0.97].into_iter().filter(|share| *share > now).find(sound),
+        };
+        if let Some(share) = found {
+            let caution = (share > 0.92 && share > now).then(|| says("check_little_spare"));
+            self.started(Knob::Share, Some(format!("{share:.2}")), &with(share), caution);
+        }
     }
-    if !starts && on.formats.linear.bits() > 12.0 {
-        let narrow = Deployment { formats: on.model.formats_in(Dtype::Fp8), ..on.clone() };
-        add(Knob::Weights, None, &narrow, start, Some(says("check_narrow_weights")));
+
+    /// Buffers that llama.cpp asks for: the longest context there is room for, of all slots together, and what of the model the card
+    /// has room for.
+    fn buffers(&mut self) {
+        let (b, start) = (self.b, &self.case.start);
+        if self.case.launch.program != Program::LlamaCpp {
+            return;
+        }
+        if let Some(Refusal::Buffers { .. }) = b.refusal
+            && b.longest_possible >= 256
+        {
+            let slots = if start.unified { 1 } else { start.sequences.unwrap_or(1).max(1) };
+            let longest = b.longest_possible.min(b.longest) / 256 * 256 * slots;
+            let said = Start { longest: Some(longest), ..start.clone() };
+            self.started(Knob::Longest, Some(longest.to_string()), &said, None);
+        }
+        if !self.starts {
+            self.on_host();
+        }
     }
-    if !starts {
-        let d = on.layout.degrees();
-        for tp in [2, 4, 8, 16].into_iter().filter(|tp| *tp > d.tp) {
-            let Some(wider) = widened(on, d, tp) else { continue };
-            if case.tried(&wider, start).starts() {
-                let chips = wider.layout.chips();
-                // SGLang's degree counts the groups that attention is cut into.
-                let together = case.launch.flags.iter().any(|f| f.flag.contains("enable-dp-attention"));
-                let groups = if together { d.dp } else { 1 };
-                add(
-                    Knob::Tp,
-                    Some((tp * groups).to_string()),
-                    &wider,
-                    start,
-                    Some(says("check_more_chips").with("chips", chips)),
-                );
-                break;
+
+    /// The most layers on the card, and the fewest layers of experts beside it, with which llama.cpp starts on one card.
+    fn on_host(&mut self) {
+        let (case, on) = (self.case, &self.case.on);
+        let several = on.split.as_ref().is_some_and(|split| !split.cards.is_empty());
+        let Some(shape) = on.model.shape().filter(|_| !several && !on.system.chip.processor) else { return };
+        let layers = case.start.layers.map_or(shape.n_layers(), |n| n.min(shape.n_layers()));
+        let split = |start: &Start| {
+            let split = hosted(start).split(self.catalog, on).ok()?;
+            Some(Deployment { split: Some(split.into()), ..on.clone() })
+        };
+        let fits = |start: &Start| split(start).is_some_and(|on| case.tried(&on, start).starts());
+        let with = |n: u64| Start { layers: Some(n), ..case.start.clone() };
+        let experts = |n: u64| Start { expert_layers: Some(n), ..case.start.clone() };
+        let few = (shape.moe().is_some() && case.start.expert_layers.is_none())
+            .then(|| shape.n_layers() - last(shape.n_layers(), |kept| fits(&experts(shape.n_layers() - kept))))
+            .filter(|n| *n > 0 && fits(&experts(*n)));
+        let most = Some(last(layers, |n| fits(&with(n)))).filter(|n| *n > 0);
+        if let Some((n, next)) = few.and_then(|n| Some((n, split(&experts(n))?))) {
+            self.add(Knob::ExpertLayers, Some(n.to_string()), &next, &experts(n), Some(says("check_experts_on_host")));
+        }
+        if let Some((n, next)) = most.and_then(|n| Some((n, split(&with(n))?))) {
+            self.add(Knob::Layers, Some(n.to_string()), &next, &with(n), Some(says("check_layers_on_host")));
+        }
+    }
+
+    fn passes(&mut self) {
+        let (b, start) = (self.b, &self.case.start);
+        // Fewer slots of llama.cpp share the same context.
+        if b.sequences > 256 && self.case.launch.program != Program::LlamaCpp {
+            let said = Start { sequences: Some(256), ..start.clone() };
+            self.started(Knob::Sequences, Some("256".into()), &said, Some(says("check_fewer_sequences")));
+        }
+        if b.pass > 2048 {
+            let said = Start { pass: Some(2048), sequences: Some(b.sequences.min(2048)), ..start.clone() };
+            let slower = Some(says("check_slower_prompts"));
+            // A shorter pass is refused where prompts are not cut; cutting them makes it shorter.
+            if let Some(Refusal::Uncut { .. }) = self.case.tried(&self.case.on, &said).refusal {
+                let cut = Start { chunked: Some(true), ..start.clone() };
+                self.started(Knob::Chunked, None, &cut, slower);
+            } else {
+                self.started(Knob::Pass, Some("2048".into()), &said, slower);
             }
         }
     }
-    all.truncate(MOST);
-    all
+
+    fn formats(&mut self) {
+        let (case, on) = (self.case, &self.case.on);
+        if on.kv.bits() > 12.0 {
+            let said = Start { halves: None, ..case.start.clone() };
+            let kv = crate::layout::narrow_cache(&on.engine);
+            self.add(Knob::Kv, None, &Deployment { kv, ..on.clone() }, &said, Some(says("check_narrow_cache")));
+        }
+        if !self.starts && on.formats.linear.bits() > 12.0 {
+            let narrow = Deployment { formats: on.model.formats_in(Dtype::Fp8), ..on.clone() };
+            self.add(Knob::Weights, None, &narrow, &case.start, Some(says("check_narrow_weights")));
+        }
+    }
+
+    fn wider(&mut self) {
+        if self.starts {
+            return;
+        }
+        let (case, start) = (self.case, &self.case.start);
+        let d = case.on.layout.degrees();
+        let wider = |tp: &u64| widened(&case.on, d, *tp).filter(|on| case.tried(on, start).starts());
+        let found = [2, 4, 8, 16].iter().filter(|tp| **tp > d.tp).find_map(|tp| Some((*tp, wider(tp)?)));
+        let Some((tp, wider)) = found else { return };
+        // SGLang's degree counts the groups that attention is cut into.
+        let together = case.launch.flags.iter().any(|f| f.flag.contains("enable-dp-attention"));
+        let groups = if together { d.dp } else { 1 };
+        let caution = says("check_more_chips").with("chips", wider.layout.chips());
+        self.add(Knob::Tp, Some((tp * groups).to_string()), &wider, start, Some(caution));
+    }
+}
+
+/// The longest sequence up to the most with which a server starts, in whole hundreds where there are many: a shorter one may also need
+/// a smaller dry run, so that the sum is made for each.
+pub(super) fn longest_that_starts(case: &Case, most: u64) -> u64 {
+    let starts = |longest: u64| {
+        let said = Start { longest: Some(longest), ..case.start.clone() };
+        longest > 0 && case.tried(&case.on, &said).starts()
+    };
+    let step = if most > 2000 { 100 } else { 16 };
+    if starts(most) { most } else { last(most / step, |n| starts(n * step)) * step }
+}
+
+/// The last number up to the most for which something holds that holds for all below it; 0 where it holds for none.
+fn last(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if holds(middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
 }
 
 fn widened(on: &Deployment, d: Degrees, tp: u64) -> Option<Deployment> {

@@ -18,7 +18,7 @@
 mod changes;
 mod prints;
 
-pub(crate) use prints::why;
+pub(crate) use prints::refused;
 
 use crate::desk::line::{self, Source};
 use crate::desk::offload::{self, Offloaded};
@@ -110,12 +110,16 @@ pub struct Answer {
     pub block_size: u64,
     /// Blocks.
     pub num_gpu_blocks: u64,
+    /// Groups of layers that share them: those with windows or states hold less than whole contexts.
+    pub kv_cache_groups: u64,
     /// Requests of the longest length that fit at once, as the engine prints it.
     pub max_concurrency: f64,
     /// The longest request allowed.
     pub max_model_len: u64,
     /// Tokens of a pass, as said or by default.
     pub max_num_batched_tokens: u64,
+    /// Sequences for which that pass chooses tokens.
+    pub dry_run_seqs: u64,
     /// Sequences at once, as said or by default.
     pub max_num_seqs: u64,
     /// The longest request with which it would start, as far as the model goes.
@@ -186,8 +190,11 @@ struct Case {
     version: Option<Version>,
     weights: Remark,
     kv: Remark,
-    /// What the engine says before it looks at memory.
+    /// What the engine says before it looks at memory, and what of the line makes it say so, where that has words of its own.
     early: Option<Remark>,
+    because: Option<Remark>,
+    /// Tokens the model has positions for, where the line asks for more and nothing else is wrong with it.
+    positions: Option<u64>,
     assumptions: Vec<Remark>,
 }
 
@@ -306,7 +313,12 @@ fn adapters(catalog: &Catalog, launch: &Launch) -> Result<Option<Adapters>, Erro
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let case = case(catalog, request)?;
-    let b = case.budget();
+    let mut b = case.budget();
+    // A shorter sequence has a shorter dry run where prompts are not cut: more of it fits than the cache of the longer one holds.
+    if let Some(budget::Refusal::TooLong { longest, possible, .. }) = &mut b.refusal {
+        *possible = changes::longest_that_starts(&case, *longest).max(*possible);
+        b.longest_possible = b.longest_possible.max(*possible);
+    }
     let refusal = case.early.clone().or_else(|| prints::refusal(&case.launch, &case.on, &b, &case.each()));
     let starts = refusal.is_none();
     // llama.cpp takes a context beyond the model's.
@@ -347,13 +359,15 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         kv_cache_tokens: b.tokens,
         block_size: b.block,
         num_gpu_blocks: b.blocks,
+        kv_cache_groups: b.pages.groups(),
         max_concurrency: b.concurrency,
         max_model_len: b.longest,
         max_num_batched_tokens: b.pass,
+        dry_run_seqs: b.chosen,
         max_num_seqs: b.sequences,
         longest_context: longest,
         prints: if case.early.is_some() { Vec::new() } else { prints::lines(launch, on, &b, &case.each()) },
-        changes: changes::tried(&case, &b, starts),
+        changes: changes::tried(catalog, &case, &b, starts),
         startup: list
             .startup
             .as_ref()
@@ -361,10 +375,17 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             .map_or_else(Vec::new, |rule| prints::seconds(rule, &case.start, on, &b)),
         obeyed: line::used(launch, |u| *u == Use::Obeyed),
         ignored: line::used(launch, |u| *u == Use::Idle),
-        cautions: line::cautions(launch),
+        cautions: line::cautions(launch).into_iter().chain(tight(&case, &b)).collect(),
         unknown,
         assumptions,
     })
+}
+
+/// A share that was said and leaves less beside the cache than the engine's makers ask for.
+fn tight(case: &Case, b: &Budget) -> Option<Remark> {
+    let (left, asked) = b.tight.filter(|_| case.start.utilisation.is_some() && b.starts())?;
+    let said = says("check_tight").with("engine", case.launch.program.name());
+    Some(said.with("left", left).with("asked", asked))
 }
 
 fn context(on: &Deployment) -> Option<u64> {
@@ -386,17 +407,25 @@ fn verdict(case: &Case, b: &Budget, starts: bool, longest: u64) -> Remark {
     }
     let said = says("check_refuses").with("engine", engine);
     match (&case.early, b.refusal) {
-        (Some(_), _) if prints::parser(&case.launch).is_some() => {
-            let flags = line::used(&case.launch, |u| matches!(u, Use::Unknown(_) | Use::Other { .. }));
-            said.with(
-                "why",
-                says("check_refused_flags").with("flags", flags).with("version", case.launch.version.clone()),
-            )
-        }
-        (Some(_), _) => said.with("why", says("check_refused_early")),
-        (None, Some(refusal)) => said.with("why", prints::why(&refusal)),
+        (Some(_), _) if prints::parser(&case.launch).is_some() => said.with("why", untaken(&case.launch)),
+        (Some(_), _) => said.with("why", case.because.clone().unwrap_or_else(|| says("check_refused_early"))),
+        (None, Some(refusal)) => prints::refused(engine, &refusal),
         (None, None) => said,
     }
+}
+
+/// Flags that the version does not take; of the newest, the last release that took all of them.
+fn untaken(launch: &Launch) -> Remark {
+    let flags = line::used(launch, |u| matches!(u, Use::Unknown(_) | Use::Other { .. }));
+    let gone = |used: &Use| match used {
+        Use::Other { until, .. } => until.clone(),
+        _ => None,
+    };
+    let unknown = launch.flags.iter().any(|f| matches!(f.used, Use::Unknown(_)));
+    let last = launch.flags.iter().filter_map(|f| gone(&f.used)).min_by_key(|text| text.parse::<Version>().ok());
+    let last = last.filter(|_| launch.version.is_none() && !unknown);
+    let said = says("check_refused_flags").with("flags", flags).with("version", launch.version.clone());
+    said.with("family", last.as_ref().map(|_| launch.program.to_string())).with("until", last)
 }
 
 fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
@@ -455,8 +484,14 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
     let split_block = standing.split_block(&on.layout);
     assumptions.extend(standing.remarks);
-    let early = early(catalog, &launch, on, stated)?;
-    let early = early.or_else(|| standing.refusal.map(|refusal| says("check_not_supported").with("why", refusal.why)));
+    let early = early(&launch, on, stated);
+    let (method, because) = mismatched(&launch, &setting.model, on).filter(|_| early.is_none()).unzip();
+    let early = early.or(method);
+    let long = if early.is_none() { beyond(catalog, &launch, on)? } else { None };
+    let alone = long.is_some() && standing.refusal.is_none() && split_block.is_none();
+    let positions = context(on).filter(|_| alone);
+    let early =
+        early.or(long).or_else(|| standing.refusal.map(|refusal| says("check_not_supported").with("why", refusal.why)));
     let early = early.or_else(|| split_block.map(|part| says("check_blocks").with("part", part)));
     let mut start = launch.start.clone();
     if let Some(scale) = scaled(&launch, on) {
@@ -485,7 +520,8 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     assumptions.push(accuracy.with("engine", launch.program.name()));
     let weights = found.format_words();
     let kv = start.halves.map_or_else(|| found.kv_words(), |(k, v)| format!("{k} keys and {v} values").into());
-    Ok(Case { launch, on: found.deployment, start, version, weights, kv, early, assumptions })
+    let on = found.deployment;
+    Ok(Case { launch, on, start, version, weights, kv, early, because, positions, assumptions })
 }
 
 /// llama.cpp keeps a context for all its slots together.
@@ -569,14 +605,41 @@ fn formatted(launch: &Launch, on: &mut Deployment, assumptions: &mut Vec<Remark>
     assumptions.push(says("check_dtype").with("format", dtype));
 }
 
-/// What an engine refuses before it looks at memory: unknown flags, too many chips, degrees that do not divide, a context
-/// beyond the model's.
-fn early(
-    catalog: &Catalog,
-    launch: &Launch,
-    on: &mut Deployment,
-    stated: Option<u64>,
-) -> Result<Option<Remark>, Error> {
+/// What vLLM says where a line names another method than the checkpoint was made by, or one that a checkpoint must bring along, and in
+/// our words. What is made while weights are loaded (fp8, bitsandbytes) goes with a checkpoint of 16 bits.
+///
+/// Source: vllm-project/vllm vllm/config/model.py (`_verify_quantization`), vllm/model_executor/model_loader/weight_utils.py
+/// (`get_quant_config`), and the `override_quantization_method` of its methods, read 2026-11-18.
+fn mismatched(launch: &Launch, model: &str, on: &Deployment) -> Option<(Remark, Remark)> {
+    let asked = launch.method.as_deref().filter(|_| launch.program == Program::Vllm)?;
+    let kind = match asked {
+        "awq" | "awq_marlin" => "awq",
+        "gptq" | "gptq_marlin" | "gptq_bitblas" => "gptq",
+        "fp8" | "bitsandbytes" | "experts_int8" | "ptpc_fp8" | "mxfp4" | "modelopt" | "modelopt_fp4" => asked,
+        // Others take over what several methods made.
+        _ => return None,
+    };
+    let brought = matches!(kind, "awq" | "gptq");
+    let own = on.model.formats();
+    let plain = own.routed.bits().min(own.linear.bits()) >= 16.0;
+    match rackmath_spec::name::method(model) {
+        Some(made) if made != kind => {
+            let printed = format!(
+                "ValueError: Quantization method specified in the model config ({made}) does not match the quantization method specified in the `quantization` argument ({asked})."
+            );
+            Some((printed.into(), says("check_other_method").with("made", made).with("asked", asked)))
+        }
+        None if brought && plain => {
+            let printed = format!("ValueError: Cannot find the config file for {asked}");
+            let said = says("check_no_method").with("asked", asked).with("format", own.linear);
+            Some((printed.into(), said))
+        }
+        _ => None,
+    }
+}
+
+/// What an engine refuses before it looks at memory: unknown flags, too many chips, degrees that do not divide.
+fn early(launch: &Launch, on: &mut Deployment, stated: Option<u64>) -> Option<Remark> {
     let chips = launch.layout.chips();
     let has = match stated {
         Some(0) | None if on.system.n_chips > 1 || stated == Some(0) => on.system.n_chips,
@@ -589,20 +652,25 @@ fn early(
         own.name = format!("{} x {}", own.n_chips, own.chip.name);
     }
     if let Some(parsed) = prints::parser(launch) {
-        return Ok(Some(parsed));
+        return Some(parsed);
     }
     if chips > has {
-        return Ok(Some(prints::too_few(launch, chips, has)));
+        return Some(prints::too_few(launch, chips, has));
     }
     let shape = on.model.shape();
     if let Some(illegal) = shape.and_then(|shape| check_shape(shape, &launch.layout.degrees()).err()) {
-        return Ok(Some(
+        return Some(
             says("check_illegal")
                 .with("degree", illegal.degree)
                 .with("given", illegal.given)
                 .with("expected", illegal.expected),
-        ));
+        );
     }
+    None
+}
+
+/// A context beyond the model's.
+fn beyond(catalog: &Catalog, launch: &Launch, on: &Deployment) -> Result<Option<Remark>, Error> {
     let stretched = launch.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN").is_some_and(|v| v != "0")
         || launch.flags.iter().any(|f| {
             f.flag.contains("hf-overrides")

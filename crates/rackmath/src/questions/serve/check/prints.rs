@@ -59,7 +59,8 @@ pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget, each: &[Budget
     // A start that is refused prints as far as it comes.
     let far = match b.refusal {
         None => texts.len(),
-        Some(Refusal::NotFree { .. } | Refusal::Weights { .. }) => 0,
+        Some(Refusal::Prompt { .. }) => texts.len(),
+        Some(Refusal::NotFree { .. } | Refusal::Weights { .. } | Refusal::Uncut { .. }) => 0,
         Some(Refusal::NoRoom { .. }) if launch.program == Program::Vllm => 2,
         Some(Refusal::TooLong { .. }) if launch.program == Program::Vllm => 2,
         Some(Refusal::Capture { .. } | Refusal::Sampler { .. }) => 4,
@@ -90,6 +91,10 @@ pub(super) fn refusal(launch: &Launch, on: &Deployment, b: &Budget, each: &[Budg
             "ValueError: To serve at least one request with the models's max seq len ({longest}), ({:.2} GiB KV cache is needed, which is larger than the available KV cache memory ({:.2} GiB). Based on the available memory, the estimated maximum model length is {possible}.",
             gib(needed), gib(available)
         ),
+        (_, Refusal::Uncut { pass, longest }) => format!(
+            "ValueError: max_num_batched_tokens ({pass}) is smaller than max_model_len ({longest}). This effectively limits the maximum sequence length to max_num_batched_tokens and makes vLLM reject longer sequences. Please increase max_num_batched_tokens or decrease max_model_len."
+        ),
+        (Program::Sglang, Refusal::Capture { .. }) => "Exception: Capture cuda graph failed: CUDA out of memory.".into(),
         (Program::Sglang, Refusal::NoRoom { .. } | Refusal::TooLong { .. } | Refusal::NotFree { .. }) => {
             "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.".into()
         }
@@ -104,10 +109,7 @@ pub(super) fn refusal(launch: &Launch, on: &Deployment, b: &Budget, each: &[Budg
             let device = each.iter().position(|b| !b.starts()).unwrap_or(0);
             format!("ggml_backend_cuda_buffer_type_alloc_buffer: allocating {:.2} MiB on device {device}: cudaMalloc failed: out of memory", needed.get() / 1_048_576.0)
         }
-        (_, Refusal::Weights { .. } | Refusal::Capture { .. } | Refusal::Sampler { .. } | Refusal::Buffers { .. }) => {
-            "torch.OutOfMemoryError: CUDA out of memory.".into()
-        }
-        (_, Refusal::NotFree { .. }) => "torch.OutOfMemoryError: CUDA out of memory.".into(),
+        (_, _) => "torch.OutOfMemoryError: CUDA out of memory.".into(),
     };
     Some(text.into())
 }
@@ -125,15 +127,22 @@ pub(crate) fn why(refusal: &Refusal) -> Remark {
         Refusal::Capture { needed, free } => says("check_capture").with("needed", needed).with("free", free),
         Refusal::Sampler { needed, free } => says("check_sampler").with("needed", needed).with("free", free),
         Refusal::Buffers { needed, free } => says("check_buffers").with("needed", needed).with("free", free),
+        Refusal::Uncut { pass, longest } => says("check_uncut").with("pass", pass).with("longest", longest),
+        Refusal::Prompt { needed, free } => says("check_prompt").with("needed", needed).with("free", free),
     }
 }
 
-/// What a parser says of flags it does not know. A line that states no version is judged by the flags of all.
+/// That an engine does not start, or does and ends with its first long prompt, and what binds.
+pub(crate) fn refused(engine: &str, refusal: &Refusal) -> Remark {
+    let id = if matches!(refusal, Refusal::Prompt { .. }) { "check_runs_out" } else { "check_refuses" };
+    says(id).with("engine", engine).with("why", why(refusal))
+}
+
+/// What a parser says of flags it does not know. A line that states no version is read by the newest.
 pub(super) fn parser(launch: &Launch) -> Option<Remark> {
-    let stated = launch.version.is_some() && launch.program != Program::LlamaCpp;
     let unknown = |used: &Use| match used {
         Use::Unknown(_) => true,
-        Use::Other { .. } => stated,
+        Use::Other { .. } => launch.program != Program::LlamaCpp,
         _ => false,
     };
     let flags: Vec<&str> = launch.flags.iter().filter(|f| unknown(&f.used)).map(|f| f.flag.as_str()).collect();

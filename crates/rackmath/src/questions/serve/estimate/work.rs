@@ -7,7 +7,7 @@ use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
 use crate::offload;
-use crate::setting::{Found, find, untimed};
+use crate::setting::{AUTO, Found, LLAMA_CPP, find, untimed, usual_engine};
 use crate::support::{self, Asked, Standing, Verdict};
 use rackmath_spec::engine::{Engine, Replay, Version};
 use rackmath_spec::file::flags::Tool;
@@ -41,20 +41,6 @@ impl Ask {
     }
 }
 
-/// The word for the engine that people take.
-const AUTO: &str = "auto";
-const LLAMA_CPP: &str = "llamacpp";
-
-/// The engine of a request, or the one that reads its files.
-fn usual_engine(request: &Request) -> &str {
-    if request.engine != AUTO {
-        return &request.engine;
-    }
-    let format = request.setting.weights.as_deref().and_then(|word| word.parse::<Dtype>().ok());
-    let quantised = format.is_some_and(|f| f.gguf().is_some_and(|g| !g.is_mlx()));
-    if quantised || rackmath_spec::name::is_gguf(&request.setting.model) { LLAMA_CPP } else { "vllm" }
-}
-
 /// A request with everything found.
 pub(crate) struct Case<'a> {
     pub catalog: &'a Catalog,
@@ -79,7 +65,8 @@ pub(crate) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(crate) fn new(catalog: &'a Catalog, request: &'a Request) -> Result<Self, Error> {
         untouched(&request.setting)?;
-        let (mut engine, mut uncovered) = catalog.engine(usual_engine(request))?;
+        let named = if request.engine == AUTO { usual_engine(&request.setting) } else { &request.engine };
+        let (mut engine, mut uncovered) = catalog.engine(named)?;
         let cut = request.degrees.cuts() || request.flags.is_some() || request.disaggregated.is_some();
         let together = offload::dealt(catalog, &request.setting, &engine, cut);
         let (alone, cards) = if together { offload::cards(catalog, &request.setting)? } else { Default::default() };
