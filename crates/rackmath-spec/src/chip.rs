@@ -103,8 +103,11 @@ pub struct Physical {
 #[serde(deny_unknown_fields)]
 pub struct Power {
     pub tdp: Option<Cited<Watts>>,
-    /// With its share of host, network and cooling.
+    /// With its share of host and network.
     pub all_in: Option<Cited<Watts>>,
+    /// Whether that is measured where the building is fed, its cooling and losses included.
+    #[serde(default)]
+    pub facility: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -7,6 +7,7 @@ use rackmath::media::Media;
 use rackmath::remark::Part;
 use rackmath::setting::Setting;
 use rackmath::simulate::What;
+use rackmath::step;
 
 fn request(model: &str, on: &str, engine: &str) -> Request {
     let setting = Setting { model: model.into(), on: on.into(), ..Setting::default() };
@@ -48,6 +49,47 @@ fn intervals_hold_their_value() {
             // A bound has no interval; a prediction always has one.
             let wide = request.engine != "ideal";
             assert!(r.low <= r.value && r.value <= r.high && (r.low < r.high) == wide, "{r:?}");
+        }
+    }
+}
+
+#[test]
+fn no_interval_is_faster_than_memory() {
+    // 15.0 GB of weights that a token reads at 1.008 TB/s: 14.9 ms.
+    let one = request("llama-3.1-8b", "rtx-4090", "vllm");
+    let s = served(&Request { concurrency: Some(1.0), osl: 200.0, ..one });
+    assert!(s.tpot_ms.low > 14.9 && s.tpot_ms.low < s.tpot_ms.value, "{:?}", s.tpot_ms);
+    assert!(s.output_tok_s_per_user.high < 1e3 / 14.9, "{:?}", s.output_tok_s_per_user);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// The board's step is the roofline of the same chips; passes of the ideal engine agree with it within 2 %.
+    #[test]
+    fn intervals_end_at_the_roofline_and_keep_to_littles_law(
+        (model, on) in (0..6_usize, 0..7_usize),
+        (concurrency, isl, osl) in (0.0..8.0_f64, 5.0..13.0_f64, 1.0..10.0_f64),
+    ) {
+        let model = ["llama-3.1-8b", "qwen3-30b-a3b", "gemma-3-27b", "gpt-oss-120b", "llama-3.1-70b", "mistral-small-24b"][model];
+        let on = ["rtx-4090", "h100", "8xh200", "4xmi300x", "l40s", "b200", "2xa100-80gb"][on];
+        let [concurrency, isl, osl] = [concurrency, isl, osl].map(|x: f64| x.exp2().round());
+        let asked = Request { concurrency: Some(concurrency), isl, osl, ..request(model, on, "vllm") };
+        let Ok(a) = answer(&rackmath_catalog::embedded(), &asked) else { return Ok(()) };
+        let Some(s) = a.served else { return Ok(()) };
+        let bound = |batch: f64, context: f64, pass: f64| {
+            let setting = Setting { chips: Some(a.chips), ..asked.setting.clone() };
+            let step = step::Request { setting, batch: Some(batch), context, pass, ..step::Request::default() };
+            step::answer(&rackmath_catalog::embedded(), &step).unwrap().time_s * 0.97
+        };
+        let (e2e, first) = (s.e2e_ms.unwrap(), s.ttft_ms.unwrap());
+        prop_assert!(s.tpot_ms.low / 1e3 >= bound(s.decoding.max(1.0), isl, 1.0), "{:?}", s.tpot_ms);
+        prop_assert!(first.low / 1e3 >= bound(1.0, 0.0, isl), "{first:?}");
+        let most = concurrency / bound(concurrency, isl, 1.0);
+        prop_assert!(s.output_tok_s.high <= most * osl / (osl - 1.0), "{:?}, at most {most}", s.output_tok_s);
+        let rate = s.requests_per_s;
+        for product in [rate.low * e2e.high, rate.high * e2e.low] {
+            prop_assert!((product / (rate.value * e2e.value) - 1.0).abs() < 1e-9, "{rate:?} {e2e:?}");
         }
     }
 }

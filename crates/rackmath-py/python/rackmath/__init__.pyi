@@ -357,6 +357,7 @@ ExplainData = TypedDict(
     {
         "assumptions": list[Any],
         "model": str,
+        "not_held": NotRequired[Any],
         "schema": NotRequired[int],
         "system": str,
         "workings": list[ExplainWorking],
@@ -994,6 +995,7 @@ PipelineRunCard = TypedDict(
 PipelineData = TypedDict(
     "PipelineData",
     {
+        "assumptions": list[Any],
         "left_out": list[str],
         "request": PipelineRequest,
         "runs": list[PipelineRunCard],
@@ -1037,6 +1039,7 @@ RacksRack = TypedDict(
     {
         "bandwidth_bytes_per_s": float,
         "beta": NotRequired[float | None],
+        "cache_bytes": float,
         "capacity_bytes": float,
         "dies": int,
         "domains_for_weights": float,
@@ -1054,6 +1057,7 @@ RacksRack = TypedDict(
 RacksData = TypedDict(
     "RacksData",
     {
+        "memory_share": float,
         "model": str,
         "racks": list[RacksRack],
         "schema": NotRequired[int],
@@ -1099,6 +1103,7 @@ WhenData = TypedDict(
         "refused": list[Any],
         "regimes": list[WhenRegime],
         "schema": NotRequired[int],
+        "sheet": NotRequired[Any],
         "supported": list[Any],
         "system": str,
         "what": Any,
@@ -3462,6 +3467,7 @@ CostData = TypedDict(
         "schema": NotRequired[int],
         "system": str,
         "tornado": list[CostBarCard],
+        "utilisation": float,
     },
 )
 
@@ -3759,6 +3765,7 @@ OwnData = TypedDict(
         "provider_usd_per_mtok": NotRequired[list[float] | None],
         "provider_usd_per_request": float,
         "rates": OwnRatesCard,
+        "request_tokens": list[float],
         "route": NotRequired[OwnRouted | None],
         "schema": NotRequired[int],
         "system": str,
@@ -4554,6 +4561,7 @@ ScalingLawCard = TypedDict(
     {
         "compute_over_least": NotRequired[float | None],
         "given": NotRequired[ScalingPointCard | None],
+        "given_outside": list[Any],
         "law": str,
         "left_out": NotRequired[Any],
         "name": str,
@@ -5117,7 +5125,9 @@ ForensicsData = TypedDict(
         "achieved_flop_per_s": NotRequired[list[Any] | None],
         "assumptions": list[Any],
         "contradiction": NotRequired[ForensicsContradiction | None],
+        "counted": Any,
         "findings": list[ForensicsFinding],
+        "mfu_of_the_others": NotRequired[float | None],
         "request": ForensicsRequest,
         "schema": NotRequired[int],
         "sources": list[Any],
@@ -5562,6 +5572,7 @@ TrainData = TypedDict(
         "layout": str,
         "machine": str,
         "mfu": float,
+        "mfu_counted": Any,
         "micro_batches": int,
         "model": str,
         "parts": list[TrainPartCard],

@@ -1,6 +1,7 @@
 //! The board as text: a step, its curves, its workings, what binds.
 
 use super::prelude::*;
+use rackmath::remark::says;
 use rackmath::{curve, explain, step, when};
 
 pub(super) fn step(out: &mut Page, a: &step::Answer) {
@@ -21,9 +22,8 @@ pub(super) fn step(out: &mut Page, a: &step::Answer) {
         out.judged(false, words(why));
     }
     if !a.memory.fits {
-        let (missing, least) = (Bytes::b(a.memory.missing_bytes), a.memory.chips_min);
-        let chips = format!("the weights and one such sequence need {least} chip{}", plural(least));
-        out.judged(false, format!("does not fit: {missing} missing; {chips} of this kind"));
+        let missing = says("step_does_not_fit").with("missing", a.memory.missing_bytes);
+        out.judged(false, words(&missing.with("chips", a.memory.chips_min)));
     }
     out.figures();
     if let Some(s) = &a.sparse {
@@ -154,6 +154,9 @@ pub(super) fn explain(out: &mut Page, a: &explain::Answer) {
     if let Some(asked) = a.workings.first() {
         out.verdict(format!("{}: {} = {}", words(&asked.meaning), asked.symbol, words(&asked.result)));
     }
+    if let Some(why) = &a.not_held {
+        out.judged(false, words(why));
+    }
     out.head(format!("{} on {}", a.model, a.system));
     let mut cited = Vec::new();
     for w in &a.workings {
@@ -188,12 +191,15 @@ pub(super) fn when(out: &mut Page, a: &when::Answer) {
     out.verdict(match a.from {
         _ if a.regimes.is_empty() && !a.refused.is_empty() => words(&a.refused[0]),
         _ if a.regimes.is_empty() => "nothing fits: weights, or one sequence, are more than memory holds".into(),
-        Some(from) => format!("{} binds from {point} {} on", bound(a.what), count(from)),
+        Some(_) => ranges(a, point),
         None => format!("{} never binds, up to {point} {}", bound(a.what), count(a.most)),
     });
     let fixed = format!("{other} {}", count(a.fixed));
     out.figures();
     out.field("decode steps of", format!("{} on {}, {}, {}; {fixed}", a.model, a.system, a.engine, a.layout));
+    if let Some(sheet) = &a.sheet {
+        out.within(Kind::Advice, |out| out.item(words(sheet)));
+    }
     let said = usize::from(a.regimes.is_empty());
     for line in a.refused.iter().skip(said).chain(&a.supported) {
         out.within(Kind::Advice, |out| out.item(words(line)));
@@ -209,6 +215,25 @@ pub(super) fn when(out: &mut Page, a: &when::Answer) {
             ("and there", &|r| seconds(r.to_ms / 1e3)),
         ]);
     }
+}
+
+/// From where to where the thing asked for binds, and what does after it.
+fn ranges(a: &when::Answer, point: &str) -> String {
+    let own: Vec<_> = a.regimes.iter().filter(|r| r.binds == a.what).collect();
+    let stretch = |r: &when::Regime| {
+        let from = count(r.from);
+        if r.to >= a.most {
+            format!("from {point} {from} on")
+        } else if r.to > r.from {
+            format!("from {point} {from} to {}", count(r.to))
+        } else {
+            format!("at {point} {from}")
+        }
+    };
+    let said = own.iter().map(|r| stretch(r)).collect::<Vec<_>>().join(" and ");
+    let after = a.regimes.iter().skip_while(|r| own.last().is_some_and(|last| r.from <= last.from));
+    let after: Vec<String> = after.map(|r| format!(", then {} to {}", bound(r.binds), count(r.to))).collect();
+    format!("{} binds {said}{}", bound(a.what), after.concat())
 }
 
 fn bound(what: when::Bound) -> &'static str {

@@ -37,7 +37,8 @@ pub(super) fn cost(out: &mut Page, a: &Answer) {
     out.head(format!("{} on {}", a.model, a.system));
     let [output, input, cached] = [a.output_usd_per_mtok, a.input_usd_per_mtok, a.cached_usd_per_mtok].map(mtok);
     let hour = hourly(a.chip_usd_per_hour);
-    let price = format!("utput costs {output}, input {input} ({cached} from the cache), at {hour} a chip");
+    let busy = only(a.utilisation < 1.0, format!(" that serves {} of the time", percent(a.utilisation)));
+    let price = format!("utput costs {output}, input {input} ({cached} from the cache), at {hour} a chip{busy}");
     if let Some(why) = a.rates.nobody_serves() {
         out.judged(false, words(why));
         out.within(Kind::Verdict, |out| out.paragraph("", format!("By the board, o{price}.")));

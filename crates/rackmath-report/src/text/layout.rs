@@ -204,6 +204,13 @@ pub(super) fn racks(out: &mut Page, a: &racks::Answer) {
     } else {
         out.judged(false, "no domain holds the weights by itself");
     }
+    let full = |r: &&racks::Rack| r.domains_for_weights > 1.0 && r.capacity_bytes >= a.weights_bytes;
+    let full: Vec<&str> = a.racks.iter().filter(full).map(|r| r.system.as_str()).collect();
+    if !full.is_empty() {
+        let share = percent(a.memory_share);
+        let held = format!("{}: enough bytes for the weights, but an engine takes {share} of them", full.join(", "));
+        out.within(Kind::Advice, |out| out.item(held));
+    }
     out.figures();
     out.each(&a.racks).columns(&[
         ("domain", &|r| r.system.clone()),
@@ -230,7 +237,8 @@ pub(super) fn pipeline(out: &mut Page, a: &pipeline::Answer) {
     let size = format!("{} stages, {} micro-batches", a.request.stages, a.request.micro_batches);
     if let [one] = a.runs.as_slice() {
         out.head(format!("{}: {size}", one.schedule));
-        return single(out, one, a.request.stages as usize);
+        single(out, one, a.request.stages as usize);
+        return out.assumes(&a.assumptions);
     }
     out.head(size);
     let least = a.runs.iter().filter(|r| r.schedule != "inference");
@@ -249,7 +257,9 @@ pub(super) fn pipeline(out: &mut Page, a: &pipeline::Answer) {
         ("behind a barrier", &|run| seconds(run.barrier_bubble_s)),
         ("micro-batches held", &|run| three(run.peak_micro_batches)),
     ]);
-    out.note("bubble: a stage starts its next step when it is done; behind a barrier all wait for the last");
+    out.note("bubble: a stage starts its next step when it is done");
+    out.note("step, idle, behind a barrier: all wait for the last");
+    a.assumptions.iter().for_each(|said| out.wrapped("  ", "  ", said));
     for why in &a.left_out {
         out.wrapped("  left out: ", "    ", why);
     }

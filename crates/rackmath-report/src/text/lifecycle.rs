@@ -85,7 +85,10 @@ pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figur
     });
     out.list("standard errors carried through", &doubts.flatten().collect::<Vec<_>>());
     out.advice();
-    listed(out, "outside the range it was fitted on", a.laws.iter().map(|l| (&l.law, joined(&l.outside, ", "))));
+    let there = a.laws.iter().map(|l| (&l.law, joined(&l.given_outside, ", ")));
+    listed(out, "the point asked, outside the range a law was fitted on", there);
+    let best = if point { "the best point, outside the range" } else { "outside the range it was fitted on" };
+    listed(out, best, a.laws.iter().map(|l| (&l.law, joined(&l.outside, ", "))));
     out.working();
     listed(out, "left out", a.laws.iter().map(|l| (&l.law, or(l.left_out.as_ref(), "", words))));
     if let [one] = a.laws.as_slice() {
@@ -101,15 +104,25 @@ pub(super) fn lifecycle(out: &mut Page, a: &lifecycle::Answer) {
     out.head(format!("{size} active parameters, {served} tokens served in expectation"));
     let (d, rl) = (big(a.rule.pretrain_tokens), big(a.rule.rl_tokens));
     let over = times(a.rule.over_training);
-    let laws = a.over_training_over_laws.filter(|(low, high)| low < high);
-    let laws = or(laws, "", |(low, high)| format!("; the laws' own optima say {} to {}", times(low), times(high)));
     let cost = or(a.rule.usd, "", |x| format!(", {}", usd(x)));
-    out.verdict(format!("Pre-train on {d} tokens and RL on {rl}: {over} the data of Chinchilla{laws}{cost}"));
+    let best: Vec<_> = a.laws.iter().filter_map(|l| Some((l, l.optimum?))).collect();
+    let extra = ends(best.iter().filter_map(|(l, _)| l.rule_extra)).map(|(low, high)| {
+        let percent = |x: f64| format!("{:.1} %", x * 100.0);
+        span(low, high, percent)
+    });
+    let spans = [ends(best.iter().map(|(_, o)| o.params)), ends(best.iter().map(|(_, o)| o.tokens))];
+    if let ([Some(n), Some(d_best)], Some(extra)) = (spans, extra) {
+        let by = if let [(one, _)] = best.as_slice() { one.law.clone() } else { format!("{} laws", best.len()) };
+        let [n, d_best] = [n, d_best].map(|(low, high)| span(low, high, big));
+        let rule = format!("the lecture's rule, {size} on {d} and RL on {rl}{cost}, costs {extra} more");
+        out.verdict(format!("By {by}, the same loss costs least with {n} parameters on {d_best} tokens; {rule}"));
+    } else {
+        out.verdict(format!("Pre-train on {d} tokens and RL on {rl}: {over} the data of Chinchilla{cost}"));
+    }
     out.figures();
     rule(out, a);
     out.gap();
     out.above("the exact optimum at the same loss, under each law");
-    let best: Vec<_> = a.laws.iter().filter_map(|l| Some((l, l.optimum?))).collect();
     out.each(&best).some(&[
         (true, ("law", &|(l, _)| l.law.clone())),
         (true, ("own D/N", &|(l, _)| or_dash(l.own_tokens_per_param, three))),
@@ -250,7 +263,11 @@ pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
     let follows: Vec<String> = follows.collect();
     match &a.contradiction {
         Some(c) => {
-            out.judged(false, format!("these figures contradict each other by {}: {}", times(c.gap), c.relation));
+            let said = format!("these figures contradict each other by {}: {}", times(c.gap), c.relation);
+            let others = or(a.mfu_of_the_others, "", |u| {
+                format!("; without the MFU that is given, the others make it {}", percent(u))
+            });
+            out.judged(false, format!("{said}{others}"));
         }
         None if follows.is_empty() => out.verdict("too little is known for anything to follow"),
         None => out.verdict(format!("The figures agree; it follows: {}", follows.join(", "))),
@@ -267,6 +284,7 @@ pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
     let achieved =
         |(x, low, high)| format!("{} ({})", show(Variable::Peak, x), range(Variable::Peak, Some(low), Some(high)));
     out.maybe("achieved per chip", a.achieved_flop_per_s.map(achieved));
+    out.wrapped("  MFU counts             ", "                         ", &a.counted);
     if let Some(c) = &a.contradiction {
         out.advice();
         out.row("contradiction", out.style.bad(c.relation));

@@ -19,6 +19,8 @@ pub(super) fn own(out: &mut Page, a: &Answer) {
         out.within(Kind::Advice, |out| out.paragraph("  ", format!("{}.", words(&r.says))));
     }
     out.figures();
+    let [input, output] = a.request_tokens.map(count);
+    out.field("a request is", format!("{input} tokens in, {output} out"));
     out.field("own machine", format!("{} a day ({} a chip)", usd(a.machine_usd_per_day), hourly(a.chip_usd_per_hour)));
     out.within(Kind::Working, |out| {
         out.wrapped("  price of a chip        ", "                         ", &a.basis);

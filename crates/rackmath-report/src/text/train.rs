@@ -45,7 +45,8 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
     let per_chip = tok_s(a.tokens_per_s / a.chips as f64);
     out.field("speed", format!("{}, {per_chip} per chip", tok_s(a.tokens_per_s)));
     let rate = flop_rate(a.flop_per_s_per_chip);
-    out.field("MFU", format!("{} ({rate} per chip, causal scores; others: rackmath mfu)", percent(a.mfu)));
+    let counted = format!("({rate} per chip, causal scores; others: rackmath mfu)");
+    out.field("MFU", format!("{} {} {counted}", percent(a.mfu), words(&a.mfu_counted)));
     let fits = if a.fits { "fits" } else { "does not fit" };
     out.field("memory", format!("{fullest} of {capacity} on the fullest chip: {fits}"));
     if let Some(tuned) = &a.tuned {

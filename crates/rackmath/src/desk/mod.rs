@@ -30,7 +30,7 @@ pub(crate) mod prelude {
     pub(crate) use rackmath_spec::{Catalog, Dtype, Layout};
     pub(crate) use rackmath_units::{
         ByteRate, Bytes, Cancel, Cancelled, DollarRate, DollarsPerToken, Effort, Fraction, Params, Seconds, TokenRate,
-        Tokens, Watts, float, grouped, significant,
+        Tokens, float, grouped, significant,
     };
     pub(crate) use schemars::JsonSchema;
     pub(crate) use serde::{Deserialize, Serialize};

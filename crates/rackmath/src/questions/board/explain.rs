@@ -74,6 +74,9 @@ pub struct Answer {
     pub system: String,
     /// One per number, the one asked for first, then those it is made of.
     pub workings: Vec<Working>,
+    /// Says that the machine does not hold what the numbers speak of, where it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_held: Option<Remark>,
     /// What the numbers assume.
     pub assumptions: Vec<Remark>,
 }
@@ -107,25 +110,28 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     };
     let r = resolve(catalog, &request.setting)?;
     let e = Explainer { step: step::of(&r, &asked)?, r: &r };
-    let workings = match request.what {
-        What::Step => vec![e.step(), e.weights(), e.compute(), e.kv()],
+    let asked = match request.what {
+        What::Step => vec![e.step()],
         What::Weights => vec![e.weights()],
         What::Compute => vec![e.compute()],
         What::Kv => vec![e.kv(), e.kv_bytes()],
-        What::Cost => vec![e.cost(), e.step()],
-        What::Balance => vec![e.balance(), e.weights(), e.compute(), e.kv()],
-        What::Context => vec![e.balanced_context(), e.compute(), e.kv_bytes()],
+        What::Cost => vec![e.cost()],
+        What::Balance => vec![e.balance()],
+        What::Context => vec![e.balanced_context()],
         What::Ridge => vec![e.ridge()],
         What::Sparsity => vec![e.sparsity()],
         What::Drain => vec![e.drain()],
-        What::Rate => vec![e.rate(), e.step()],
+        What::Rate => vec![e.rate()],
         What::All => {
             let times = [e.step(), e.weights(), e.compute(), e.kv(), e.kv_bytes(), e.cost()];
             let others = [e.balance(), e.balanced_context(), e.ridge(), e.sparsity(), e.drain(), e.rate()];
             times.into_iter().chain(others).collect()
         }
     };
-    Ok(Answer { model: r.model.name.clone(), system: r.system.name.clone(), workings, assumptions: r.assumptions() })
+    let workings = e.opened(asked);
+    let not_held = e.not_held(matches!(request.what, What::Balance | What::All));
+    let (model, system) = (r.model.name.clone(), r.system.name.clone());
+    Ok(Answer { model, system, workings, not_held, assumptions: r.assumptions() })
 }
 
 struct Explainer<'a> {
@@ -181,12 +187,49 @@ fn working<Q: Quantity>(
 }
 
 impl Explainer<'_> {
-    fn batch(&self) -> Input {
-        whole("B", says("sequences_in_batch"), self.step.batch.get(), says("the_question"))
+    /// The workings asked for, and below them one for every symbol of theirs that is derived, with the value it is used with.
+    fn opened(&self, asked: Vec<Working>) -> Vec<Working> {
+        let (mut opened, mut next) = (asked, 0);
+        while next < opened.len() {
+            for i in opened[next].inputs.clone() {
+                if i.source == says("derived_below") && !opened.iter().any(|w| w.symbol == i.symbol) {
+                    opened.push(self.derived(&i.symbol));
+                }
+            }
+            next += 1;
+        }
+        opened
     }
 
-    fn context(&self) -> Input {
-        whole("L", says("tokens_of_context"), self.step.context.get(), says("the_question"))
+    /// The working of a symbol that equations call derived.
+    fn derived(&self, symbol: &str) -> Working {
+        match symbol {
+            "t" => self.step(),
+            "t_w" => self.weights(),
+            "t_w(B*)" => self.weights_at_balance(),
+            "c" => self.compute(),
+            "c0" => self.multiply(),
+            "k" => self.kv(),
+            "k'" => self.slope(),
+            "kv(L*)" => self.kv_bytes_at(self.star(), "L*", says("where_they_meet")),
+            _ => unreachable!("{symbol} is not derived"),
+        }
+    }
+
+    /// What the machine cannot hold: this batch, or that of the balance.
+    fn not_held(&self, balance: bool) -> Option<Remark> {
+        let m = step::memory(self.r, &self.step);
+        if !m.fits {
+            let missing = says("step_does_not_fit").with("missing", Bytes::b(m.missing_bytes));
+            return Some(missing.with("chips", m.chips_min));
+        }
+        let star = self.r.board.balance_batch(self.step.context).filter(|_| balance)?;
+        let most = m.batch_max.filter(|most| *most < star)?;
+        Some(says("balance_does_not_fit").with("most", most))
+    }
+
+    fn batch(&self) -> Input {
+        whole("B", says("sequences_in_batch"), self.step.batch.get(), says("the_question"))
     }
 
     fn bandwidth(&self) -> Input {
@@ -207,8 +250,8 @@ impl Explainer<'_> {
         let (t, b) = (self.step.terms, self.step.batch.get());
         let inputs = [
             self.batch(),
-            time("c", says("multiplying_one_token"), t.compute / b),
             time("t_w", says("reading_weights"), t.weights),
+            time("c", says("multiplying_one_token"), t.compute / b),
             time("k", says("reading_cache"), t.kv / b),
         ];
         let (compute, kv) = (sym("B") * sym("c"), sym("B") * sym("k"));
@@ -226,6 +269,21 @@ impl Explainer<'_> {
 
     /// Weight bytes: those always read and those of the experts a batch touches.
     fn weights(&self) -> Working {
+        self.weights_read("t_w", self.step.terms.weights)
+    }
+
+    /// The same for the batch at which compute takes as long as memory; all of them where there is none.
+    fn weights_at_balance(&self) -> Working {
+        self.weights_read("t_w(B*)", self.balance_weights())
+    }
+
+    fn balance_weights(&self) -> Seconds {
+        let (board, context) = (&self.r.board, self.step.context);
+        let at = |b: f64| board.step(Tokens::new(b.max(1e-9)), context, Tokens::new(1.0)).terms.weights;
+        board.balance_batch(context).map_or_else(|| board.weights(), at)
+    }
+
+    fn weights_read(&self, symbol: &str, time: Seconds) -> Working {
         let routed = self.r.count.read_bytes_in(Part::Routed, &self.r.formats).get();
         let all = self.r.board.weights().get() * self.r.system.bandwidth().get();
         let source = says("counted_in").with("formats", self.r.format_words());
@@ -234,9 +292,9 @@ impl Explainer<'_> {
             let width = input("w", says("bytes_per_parameter"), per_param, source);
             let [read, _] = self.counted();
             let (equation, inputs) = (sym("w") * sym("N_tot") / sym("W"), [width, read, self.bandwidth()]);
-            return working("t_w", says("time_to_read_every_weight"), &equation, &inputs, Seconds::s);
+            return working(symbol, says("time_to_read_every_weight"), &equation, &inputs, Seconds::s);
         }
-        let touched = (self.step.terms.weights.get() * self.r.system.bandwidth().get() - (all - routed)) / routed;
+        let touched = (time.get() * self.r.system.bandwidth().get() - (all - routed)) / routed;
         let chosen = says("chosen_at_random");
         let inputs = [
             input("M_always", says("bytes_always_read"), Bytes::b(all - routed), source.clone()),
@@ -245,10 +303,26 @@ impl Explainer<'_> {
             self.bandwidth(),
         ];
         let equation = (sym("M_always") + sym("M_routed") * sym("f")) / sym("W");
-        working("t_w", says("time_to_read_touched_weights"), &equation, &inputs, Seconds::s)
+        working(symbol, says("time_to_read_touched_weights"), &equation, &inputs, Seconds::s)
     }
 
     fn compute(&self) -> Working {
+        let (mut equation, mut inputs) = self.products();
+        if let Some([flop, peak]) = self.attention(self.step.context, "A") {
+            inputs.extend([flop, peak]);
+            equation = equation + sym("A") / sym("F_a");
+        }
+        working("c", says("time_to_multiply_token"), &equation, &inputs, SecondsPerToken::new)
+    }
+
+    /// The part of it that does not depend on the context.
+    fn multiply(&self) -> Working {
+        let (equation, inputs) = self.products();
+        working("c0", says("multiplying_without_attention"), &equation, &inputs, SecondsPerToken::new)
+    }
+
+    /// Multiplying a token with the weights.
+    fn products(&self) -> (Expr, Vec<Input>) {
         // Parts may run in different arithmetics: the rate shown is the one that gives the same time.
         let rate = 2.0 * self.r.count.multiplied().get() / self.r.board.compute_per_token().get();
         let (m, p) = self.r.main_math().expect("a resolved setting has a peak");
@@ -256,18 +330,20 @@ impl Explainer<'_> {
         let math = math.with("source", &self.r.system.chip.peak[&m].source);
         let peak = says("dense_peak_of_machine");
         let [_, multiplied] = self.counted();
-        let mut inputs = vec![multiplied, input("F", peak, FlopRate::flop_per_s(rate), math)];
         // A multiplication and an addition per parameter.
-        let mut equation = num(2.0) * sym("N_act") / sym("F");
-        let attention = self.r.board.attention_per_token(self.step.context).get();
-        if attention > 0.0 {
-            let flop = self.r.cache.decode_flop(self.step.context).get();
-            let (flop, peak) = (FlopPerToken::new(flop), FlopRate::flop_per_s(flop / attention));
-            inputs.push(input("A", says("attention_flop_of_token"), flop, says("counted_from_layers")));
-            inputs.push(input("F_a", says("dense_peak_for_cache"), peak, says("data_sheet")));
-            equation = equation + sym("A") / sym("F_a");
-        }
-        working("c", says("time_to_multiply_token"), &equation, &inputs, SecondsPerToken::new)
+        let equation = num(2.0) * sym("N_act") / sym("F");
+        (equation, vec![multiplied, input("F", peak, FlopRate::flop_per_s(rate), math)])
+    }
+
+    /// Attention FLOP of a token at a context, and the peak they run at; nothing where they are not counted.
+    fn attention(&self, context: Tokens, symbol: &str) -> Option<[Input; 2]> {
+        let time = self.r.board.attention_per_token(context).get();
+        let flop = self.r.cache.decode_flop(context).get();
+        (time > 0.0).then(|| {
+            let (flop, peak) = (FlopPerToken::new(flop), FlopRate::flop_per_s(flop / time));
+            let flop = input(symbol, says("attention_flop_of_token"), flop, says("counted_from_layers"));
+            [flop, input("F_a", says("dense_peak_for_cache"), peak, says("data_sheet"))]
+        })
     }
 
     fn kv(&self) -> Working {
@@ -279,7 +355,11 @@ impl Explainer<'_> {
 
     /// The cache read kind by kind.
     fn kv_bytes(&self) -> Working {
-        let mut inputs = vec![self.context()];
+        self.kv_bytes_at(self.step.context, "L", says("the_question"))
+    }
+
+    fn kv_bytes_at(&self, context: Tokens, name: &str, source_of_context: Remark) -> Working {
+        let mut inputs = vec![whole(name, says("tokens_of_context"), context.get(), source_of_context)];
         let mut equation: Option<Expr> = None;
         let source = &self.r.model.source;
         for (i, piece) in self.r.cache.pieces.iter().enumerate() {
@@ -291,14 +371,14 @@ impl Explainer<'_> {
             let mut term = sym(&n) * sym(&bytes);
             if piece.fixed == 0.0 && piece.cap.is_finite() {
                 inputs.push(whole(&cap, says("tokens_at_most"), piece.cap, source));
-                term = term * min(sym("L"), sym(&cap));
+                term = term * min(sym(name), sym(&cap));
             } else if piece.fixed == 0.0 {
-                term = term * sym("L");
+                term = term * sym(name);
             }
             equation = Some(equation.map_or(term.clone(), |sum| sum + term));
         }
         let equation = equation.unwrap_or(num(0.0));
-        working("kv(L)", says("bytes_of_cache_read"), &equation, &inputs, Bytes::b)
+        working(&format!("kv({name})"), says("bytes_of_cache_read"), &equation, &inputs, Bytes::b)
     }
 
     fn cost(&self) -> Working {
@@ -312,14 +392,12 @@ impl Explainer<'_> {
         let (board, context) = (&self.r.board, self.step.context);
         let c = board.compute_per_token() + board.attention_per_token(context);
         let k = board.kv_per_sequence(context);
-        let at = |b: f64| board.step(Tokens::new(b.max(1e-9)), context, Tokens::new(1.0)).terms.weights;
-        let weights = board.balance_batch(context).map_or_else(|| board.weights(), at);
         let inputs = [
-            time("t_w", says("reading_touched_weights"), weights),
+            time("t_w(B*)", says("reading_touched_weights"), self.balance_weights()),
             time("c", says("multiplying_with_attention"), Seconds::s(c.get())),
             time("k", says("reading_cache"), Seconds::s(k.get())),
         ];
-        let equation = sym("t_w") / (sym("c") - sym("k"));
+        let equation = sym("t_w(B*)") / (sym("c") - sym("k"));
         let mut w = working("B*", says("batch_of_balance"), &equation, &inputs, f64::from);
         if c.get() <= k.get() {
             w.result = says("cache_takes_longer");
@@ -329,22 +407,43 @@ impl Explainer<'_> {
 
     fn balanced_context(&self) -> Working {
         let (board, what) = (&self.r.board, says("context_of_balance"));
-        let Some(star) = board.balanced_context() else {
+        if board.balanced_context().is_none() {
+            let context = whole("L", says("tokens_of_context"), self.step.context.get(), says("the_question"));
             return Working {
                 equation: "c(L) = k(L)".into(),
                 substituted: "no solution".into(),
                 result: says("cache_keeps_pace"),
-                ..working("L*", what, &sym("L"), &[self.context()], f64::from)
+                ..working("L*", what, &sym("L"), &[context], f64::from)
             };
-        };
-        // Between two corners the curves are lines, so L* is a base point plus a gap over a difference of slopes.
-        let gap = board.kv_per_sequence(star).get() - board.attention_per_token(star).get();
-        let slope = Seconds::s(if star.get() > 0.0 { gap / star.get() } else { 0.0 });
+        }
         let inputs = [
-            time("c", says("multiplying_one_token"), Seconds::s(board.compute_per_token().get())),
-            input("k'", says("cache_time_less_attention"), slope, says("mean_slope")),
+            time("c0", says("multiplying_without_attention"), Seconds::s(board.compute_per_token().get())),
+            time("k'", says("cache_time_less_attention"), Seconds::s(self.slope().value)),
         ];
-        working("L*", what, &(sym("c") / sym("k'")), &inputs, f64::from)
+        working("L*", what, &(sym("c0") / sym("k'")), &inputs, f64::from)
+    }
+
+    /// The balanced context; nothing where there is none.
+    fn star(&self) -> Tokens {
+        self.r.board.balanced_context().unwrap_or_default()
+    }
+
+    /// Cache time less attention time, per token of context: between two corners both are lines, so L* is where the mean
+    /// slope up to it meets the time of multiplying.
+    fn slope(&self) -> Working {
+        let star = self.star();
+        let mut inputs = vec![
+            input("kv(L*)", says("bytes_of_cache_read"), self.r.cache.read(star), says("derived_below")),
+            self.bandwidth(),
+            whole("L*", says("context_of_balance"), star.get(), says("where_they_meet")),
+        ];
+        let mut gap = sym("kv(L*)") / sym("W");
+        if let Some([flop, peak]) = self.attention(star, "A(L*)") {
+            inputs.extend([flop, peak]);
+            gap = gap - sym("A(L*)") / sym("F_a");
+        }
+        let slope = working("k'", says("cache_time_less_attention"), &(gap / sym("L*")), &inputs, Seconds::s);
+        if star.get() > 0.0 { slope } else { Working { value: 0.0, ..slope } }
     }
 
     fn ridge(&self) -> Working {
@@ -416,5 +515,51 @@ mod tests {
                 assert!(close, "{model} {overlap} {counting} {symbol}: {got} is not {value}");
             }
         }
+    }
+
+    /// The value a symbol is used with is the value it opens into, and no symbol stands for two values.
+    #[test]
+    fn every_symbol_opens_into_the_value_it_was_used_with() {
+        let catalog = rackmath_catalog::embedded();
+        let whats = [What::Step, What::Cost, What::Balance, What::Context, What::Rate, What::All];
+        let on = ["b200", "8xh100", "h100", "gb200-nvl72", "rtx-4090", "8xmi300x"];
+        let (models, mut looked, mut state) = (catalog.ids(rackmath_spec::Kind::Models), 0, 7_u64);
+        let mut draw = move |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % n
+        };
+        for model in models {
+            let (on, what) = (on[draw(on.len())], whats[draw(whats.len())]);
+            let batch = [None, Some(1.0), Some(97.0), Some(20_000.0)][draw(4)];
+            let context = [0.0, 512.0, 4096.0, 100_000.0][draw(4)];
+            let setting = Setting { model: model.into(), on: on.into(), ..Setting::default() };
+            let Ok(a) = answer(&catalog, &Request { setting, what, batch, context }) else { continue };
+            let mut values: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
+            for w in &a.workings {
+                assert!(values.insert(&w.symbol, w.value).is_none(), "{model} on {on}: {} stands twice", w.symbol);
+            }
+            for (w, i) in a.workings.iter().flat_map(|w| w.inputs.iter().map(move |i| (w, i))) {
+                let opened = values.get(&*i.symbol);
+                let derived = i.source == says("derived_below");
+                assert!(opened.is_some() || !derived, "{model} on {on}: {} of {} is not opened", i.symbol, w.symbol);
+                // Letters of data sheets (F and W of a chip, of a machine) are not opened.
+                let Some(value) = opened.filter(|v| v.is_finite()) else { continue };
+                let close = (value - i.value).abs() <= 1e-9 * i.value.abs().max(f64::MIN_POSITIVE);
+                assert!(close, "{model} on {on}: {} of {} is {}, opened {value}", i.symbol, w.symbol, i.value);
+                looked += 1;
+            }
+        }
+        assert!(looked > 200, "{looked}");
+    }
+
+    #[test]
+    fn the_balance_of_a_mixture_reads_the_experts_of_its_own_batch() {
+        // DeepSeek V3 on a B200: 671.3 GB at 8 TB/s are 83.9 ms, all experts being touched by 7,179 tokens.
+        let setting = Setting { model: "deepseek-v3".into(), on: "b200".into(), ..Setting::default() };
+        let request = Request { setting, what: What::Balance, ..Request::default() };
+        let a = answer(&rackmath_catalog::embedded(), &request).unwrap();
+        let opened = a.workings.iter().find(|w| w.symbol == "t_w(B*)").unwrap();
+        assert!((opened.value - 83.9e-3).abs() < 0.05e-3, "{}", opened.value);
+        assert_eq!(a.not_held.unwrap().says, "step_does_not_fit");
     }
 }

@@ -66,6 +66,8 @@ pub struct Answer {
     pub runs: Vec<RunCard>,
     /// Schedules left out of a comparison, and why.
     pub left_out: Vec<String>,
+    /// What the numbers assume.
+    pub assumptions: Vec<Remark>,
 }
 
 /// One schedule, run.
@@ -145,7 +147,17 @@ pub fn answer_on(request: &Request, effort: impl Into<Effort>) -> Result<Answer,
             runs.push(run(request, word("pipeline schedule", name)?, &cancel)?.map_err(refuse)?);
         }
     }
-    Ok(Answer { request: request.clone(), runs, left_out })
+    let assumptions = if request.schedule == "inference" { Vec::new() } else { vec![times(request)] };
+    Ok(Answer { request: request.clone(), runs, left_out, assumptions })
+}
+
+/// How long a backward pass takes beside a forward one.
+fn times(r: &Request) -> Remark {
+    let backward = r.input_grad_s + r.weight_grad_s;
+    let said =
+        says("backward_over_forward").with("forward", Seconds::s(r.forward_s)).with("backward", Seconds::s(backward));
+    // Four FLOP of six are the backward's: gradients of inputs and of weights, two each.
+    said.with("short", backward < 2.0 * r.forward_s)
 }
 
 fn sane(r: &Request) -> Result<(), Error> {

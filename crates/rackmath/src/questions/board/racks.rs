@@ -1,6 +1,7 @@
 //! What a scale-up domain buys: the latency floor, the largest expert layer, the memory, from Hopper's 8 chips to a pod.
 
 use crate::desk::prelude::*;
+use crate::layout;
 use crate::setting::formats;
 use rackmath_spec::System;
 use rackmath_theory::count;
@@ -39,6 +40,8 @@ pub struct Answer {
     pub model: String,
     /// Bytes of its weights.
     pub weights_bytes: f64,
+    /// Share of a memory that an engine takes for weights and the rest.
+    pub memory_share: f64,
     /// One entry per machine.
     pub racks: Vec<Rack>,
 }
@@ -58,8 +61,10 @@ pub struct Rack {
     pub bandwidth_bytes_per_s: f64,
     /// Time to read all of the model's weights once.
     pub weights_s: f64,
-    /// Domains needed to hold the weights.
+    /// Domains needed to hold the weights in what an engine takes of their memory.
     pub domains_for_weights: f64,
+    /// What is left there for caches in so many domains.
+    pub cache_bytes: f64,
     /// Largest model whose weights a domain can hold in this format, half the memory left to KV.
     pub largest_params: f64,
     /// Time to read all of the memory once.
@@ -81,16 +86,19 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let count = count::count(&model);
     let weights = count.stored_bytes(&formats);
     refuse_if(request.systems.is_empty(), "systems", "none", "at least one machine")?;
-    let one = |name: &String| Ok(rack(&*catalog.system(name)?, weights, count.total() as f64));
+    let share = layout::Request::default().memory_utilisation;
+    let one = |name: &String| Ok(rack(&*catalog.system(name)?, weights, count.total() as f64, share));
     let racks = request.systems.iter().map(one).collect::<Result<_, Error>>()?;
-    Ok(Answer { model: model.name.clone(), weights_bytes: weights.get(), racks })
+    Ok(Answer { model: model.name.clone(), weights_bytes: weights.get(), memory_share: share, racks })
 }
 
-fn rack(system: &System, weights: Bytes, params: f64) -> Rack {
+fn rack(system: &System, weights: Bytes, params: f64, taken: f64) -> Rack {
     let chips = domain(system);
     let share = chips as f64 / system.n_chips as f64;
     let (capacity, bandwidth) = (system.capacity() * share, system.bandwidth() * share);
     let per_param = weights.get() / params;
+    let taken = system.chip.memory.seen() * chips as f64 * taken;
+    let domains = (weights / taken).ceil().max(1.0);
     let up = system.levels.first().map(|l| l.bandwidth.value);
     let out = system.levels.get(1).map(|l| l.bandwidth.value).or(system.chip.link.scale_out.as_ref().map(|o| o.value));
     let beta = up.zip(out).map(|(u, o)| u / o);
@@ -101,7 +109,8 @@ fn rack(system: &System, weights: Bytes, params: f64) -> Rack {
         capacity_bytes: capacity.get(),
         bandwidth_bytes_per_s: bandwidth.get(),
         weights_s: (weights / bandwidth).get(),
-        domains_for_weights: (weights / capacity).ceil().max(1.0),
+        domains_for_weights: domains,
+        cache_bytes: (taken * domains).less(weights).get(),
         largest_params: capacity.get() / 2.0 / per_param,
         drain_s: roofline::drain(capacity, bandwidth).get(),
         beta,
@@ -114,6 +123,16 @@ fn rack(system: &System, weights: Bytes, params: f64) -> Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_domain_holds_weights_only_where_an_engine_could_start() {
+        // DeepSeek V3 takes 673 GB; eight H100 find 680 GB, and an engine takes 612 GB of them.
+        let (model, systems) = ("deepseek-v3".into(), vec!["hgx-h100".into(), "hgx-h200".into()]);
+        let a = answer(&rackmath_catalog::embedded(), &Request { model, systems, weights: None }).unwrap();
+        let [hopper, larger] = [&a.racks[0], &a.racks[1]];
+        assert_eq!((hopper.domains_for_weights, larger.domains_for_weights), (2.0, 1.0));
+        assert!(hopper.capacity_bytes > a.weights_bytes && larger.cache_bytes > 0.3e12, "{larger:?}");
+    }
 
     #[test]
     fn g47_reading_a_trillion_bytes() {

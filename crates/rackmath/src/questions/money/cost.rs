@@ -2,7 +2,7 @@
 //! assumption matters most.
 
 use crate::desk::prelude::*;
-use crate::serving::{OwnerRequest, RateCard, RatesCard, RatesRequest, owner, power, rates};
+use crate::serving::{Draw, OwnerRequest, RateCard, RatesCard, RatesRequest, owner, rates};
 use rackmath_theory::cost::{Serving, TokenCost, margin};
 use rackmath_theory::lifetime::in_tier;
 
@@ -69,6 +69,8 @@ pub struct Answer {
     pub system: String,
     /// An hour of one chip.
     pub chip_usd_per_hour: f64,
+    /// Share of the hours paid for that serve.
+    pub utilisation: f64,
     /// Whose price that is, and from where.
     pub basis: Remark,
     /// Its parts, for an owner: name and dollars per hour.
@@ -158,6 +160,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
         chip_usd_per_hour: serving.chip_hour.as_per_hour(),
+        utilisation: serving.utilisation.get(),
         basis,
         hour_parts,
         tornado: bars(&r, &serving, &rates, all),
@@ -222,17 +225,19 @@ fn serving(
         words.push(says("cached_token").with("hold", hold).with("tier", &tier.name));
         line.cost(hold)
     };
-    let (watts, power_from) = power(r, q.power_w)?;
-    words.push(says("power_drawn").with("power", watts).with("from", power_from).with("pue", q.pue));
+    let draw = Draw::of(r, q.power_w, q.pue)?;
+    let utilisation = share("utilisation", q.utilisation, 0.001)?;
+    words.extend((utilisation < Fraction::ONE).then(|| says("held_idle").with("share", utilisation)));
+    words.push(draw.said("power_drawn"));
     let serving = Serving {
         chip_hour,
         rates: rates.rates(),
-        utilisation: share("utilisation", q.utilisation, 0.001)?,
+        utilisation,
         hit: share("hit", q.hit, 0.0)?,
         read,
         accepted: within("accepted", q.accepted, 1.0, 100.0)?,
         draft: within("draft", q.draft, 0.0, 100.0)?,
-        power: Watts::w(watts.get() * within("pue", q.pue, 1.0, 5.0)?),
+        power: draw.fed(),
     };
     Ok((serving, basis, parts, words))
 }
@@ -348,5 +353,20 @@ mod tests {
             let error = answer(&catalog, &bad).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
+    }
+
+    #[test]
+    fn the_building_is_counted_once() {
+        // 1.73 kW of an H100 is what the building is fed; 2.9 kW of a Rubin is the rack's, its cooling comes on top.
+        let energy = |on: &str, pue: f64, power_w: Option<f64>| {
+            let setting = Setting { model: "llama-3.1-70b".into(), on: on.into(), ..Setting::default() };
+            let setting = Setting { price_usd_per_chip_hour: Some(2.1), ..setting };
+            let a = answer(&rackmath_catalog::embedded(), &Request { setting, power_w, pue, ..Request::default() });
+            let a = a.unwrap();
+            a.output_j_per_token * a.decode_tok_s * a.utilisation
+        };
+        assert!((energy("8xh100", 1.2, None) / 1730.0 - 1.0).abs() < 1e-9);
+        assert!((energy("8xh100", 1.2, Some(1000.0)) / 1200.0 - 1.0).abs() < 1e-9);
+        assert!((energy("8xvr200", 1.2, None) / (1.2 * 2900.0) - 1.0).abs() < 1e-9);
     }
 }

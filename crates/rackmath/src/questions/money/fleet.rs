@@ -1,7 +1,7 @@
 //! From traffic to machines: replicas, chips, racks, megawatts, dollars, and how much is left at the peak.
 
 use crate::desk::prelude::*;
-use crate::serving::{RatesCard, RatesRequest, power, rates};
+use crate::serving::{Draw, RatesCard, RatesRequest, rates};
 pub use rackmath_theory::fleet::Pool as PoolCard;
 use rackmath_theory::fleet::{Machines, Pool, Traffic, fleet, peak_over_mean, per_month, rack_share};
 
@@ -111,9 +111,8 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let (traffic, words) = traffic(q)?;
     let replica = |field, chips: Option<u64>| up_to(field, chips.unwrap_or(r.system.n_chips), 1_000_000);
     let target = Fraction::checked(q.target).filter(|t| t.get() >= 0.01);
-    within("pue", q.pue, 1.0, 5.0)?;
-    let (watts, from) = power(&r, None)?;
-    assumptions.push(says("power_of_building").with("power", watts).with("from", from).with("pue", q.pue));
+    let draw = Draw::of(&r, None, q.pue)?;
+    assumptions.push(draw.said("power_of_building"));
     assumptions.push(says("price_from").with("source", r.price_source.remark()));
     assumptions.push(says("whole_replicas"));
     let machines = Machines {
@@ -122,7 +121,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         decode_chips: replica("decode_chips", q.decode_chips)?,
         rack_chips: r.system.n_chips,
         target: target.ok_or_else(|| Error::value("target", q.target, "a share from 0.01 to 1"))?,
-        power: watts * q.pue,
+        power: draw.fed(),
         capex: r.system.chip.purchase.as_ref().map(|p| p.value),
         chip_hour: r.chip_price,
     };

@@ -83,6 +83,8 @@ pub struct Answer {
     pub machine_usd_per_day: f64,
     /// How fast a chip is, and where that comes from.
     pub rates: RatesCard,
+    /// Tokens of a request, in and out.
+    pub request_tokens: [f64; 2],
     /// Requests a day of one machine that always works.
     pub full_requests_per_day: f64,
     /// Requests a day one machine can take, with this day and this target.
@@ -254,6 +256,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         chip_usd_per_hour: chip_hour.as_per_hour(),
         basis,
         machine_usd_per_day: day,
+        request_tokens: [shape.input, shape.output],
         full_requests_per_day: full,
         machine_requests_per_day: own.capacity,
         provider,

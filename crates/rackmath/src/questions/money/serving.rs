@@ -40,21 +40,47 @@ pub struct OwnerRequest {
     pub availability: f64,
 }
 
-/// All-in power of a chip: given, the catalogue's, or the machine's share.
-pub(crate) fn power(r: &Resolved, given: Option<f64>) -> Result<(Watts, Remark), Error> {
-    if let Some(w) = given {
-        let watts = Watts::checked(w).filter(|w| w.get() > 0.0 && w.get() <= 1e6);
-        return watts.map(|w| (w, says("as_given"))).ok_or_else(|| Error::value("power", w, "watts, above 0 to 1e6"));
+/// What a chip draws, and what the building takes for it.
+pub(crate) struct Draw {
+    /// As given, the catalogue's, or the machine's share.
+    pub watts: Watts,
+    pub from: Remark,
+    /// Power of the building over that; nothing where the building is in it already.
+    pub facility: Option<f64>,
+}
+
+impl Draw {
+    pub fn of(r: &Resolved, given: Option<f64>, pue: f64) -> Result<Self, Error> {
+        let facility = Some(within("pue", pue, 1.0, 5.0)?);
+        if let Some(w) = given {
+            let watts = Watts::checked(w).filter(|w| w.get() > 0.0 && w.get() <= 1e6);
+            let watts = watts.ok_or_else(|| Error::value("power", w, "watts, above 0 to 1e6"))?;
+            return Ok(Self { watts, from: says("as_given"), facility });
+        }
+        let chip = &r.system.chip;
+        if let Some(all_in) = &chip.power.all_in {
+            let facility = facility.filter(|_| !chip.power.facility);
+            return Ok(Self { watts: all_in.value, from: all_in.source.as_str().into(), facility });
+        }
+        if let Some(rack) = &r.system.power {
+            let from = says("share_of_machine").with("source", &rack.source);
+            return Ok(Self { watts: rack.value / r.system.n_chips as f64, from, facility });
+        }
+        let tdp = chip.power.tdp.as_ref();
+        let tdp = tdp.ok_or_else(|| Error::value("power", "unknown for this chip", "watts, with {power}"))?;
+        Ok(Self { watts: tdp.value, from: says("design_power").with("source", &tdp.source), facility })
     }
-    let chip = &r.system.chip;
-    if let Some(all_in) = &chip.power.all_in {
-        return Ok((all_in.value, all_in.source.as_str().into()));
+
+    /// What the building is fed for one chip.
+    pub fn fed(&self) -> Watts {
+        self.watts * self.facility.unwrap_or(1.0)
     }
-    if let Some(rack) = &r.system.power {
-        return Ok((rack.value / r.system.n_chips as f64, says("share_of_machine").with("source", &rack.source)));
+
+    /// The sentence with what is drawn, and by what factor the building takes more.
+    pub fn said(&self, id: &'static str) -> Remark {
+        let said = says(id).with("power", self.watts).with("from", &self.from);
+        said.with("pue", self.facility).with("within", self.facility.is_none())
     }
-    let tdp = chip.power.tdp.as_ref().map(|t| (t.value, says("design_power").with("source", &t.source)));
-    tdp.ok_or_else(|| Error::value("power", "unknown for this chip", "watts, with {power}"))
 }
 
 /// An owner's hour of one chip, with its parts and sources.
@@ -70,14 +96,14 @@ pub(crate) fn owner(
             return Err(Error::value("capex", format!("unknown for {}", r.system.chip.id), "a price, with {capex}"));
         }
     };
-    let (watts, power_from) = power(r, power_w)?;
+    let draw = Draw::of(r, power_w, pue)?;
     let share = within("availability", wanted.availability, 0.01, 1.0)?;
     let owner = Owner {
         capex,
         years: within("years", wanted.years, 0.1, 30.0)?,
         capital: within("capital", wanted.capital, 0.0, 1.0)?,
-        power: watts,
-        pue: within("pue", pue, 1.0, 5.0)?,
+        power: draw.watts,
+        pue: draw.facility.unwrap_or(1.0),
         energy_per_kwh: within("energy", wanted.energy_usd_per_kwh, 0.0, 10.0)?,
         colo: DollarRate::per_hour(within("colo", wanted.colo_usd_per_hour, 0.0, 1e4)?),
         staff: DollarRate::per_hour(within("staff", wanted.staff_usd_per_hour, 0.0, 1e4)?),
@@ -85,7 +111,7 @@ pub(crate) fn owner(
     };
     let words = vec![
         says("owned").with("capex", capex).with("from", from).with("years", owner.years).with("capital", owner.capital),
-        says("power_a_chip").with("power", watts).with("from", power_from),
+        draw.said("power_a_chip"),
         says("owner_assumes"),
     ];
     Ok((owner, owner.hour(), words))

@@ -66,7 +66,10 @@ pub struct LawCard {
     pub tokens_per_param_spread: Option<Spread>,
     /// What they make of the cost of the best point, where a loss was asked for and a machine given.
     pub usd_spread: Option<Spread>,
-    /// Where the best point lies outside the range the law was fitted on.
+    /// Where the point asked about lies outside the range the law was fitted on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub given_outside: Vec<Remark>,
+    /// Where the best point lies outside it.
     pub outside: Vec<Remark>,
     /// What experts are worth at the size given, by router, under a law of routed models.
     pub routers: Vec<RouterCard>,
@@ -178,6 +181,10 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
         usd: usd.map(|u| u * p.flop().get()),
     };
     let given = if let Asked::At(p) = asked { surface.is_ok().then(|| show(p)) } else { None };
+    let given_outside = || match asked {
+        Asked::At(p) if surface.is_ok() => r.outside(law, p),
+        _ => Vec::new(),
+    };
     let routers = routers(r, law, asked);
     let why = || surface.as_ref().err().map(|why| why.to_string().into());
     let none = best.is_none() && routers.is_empty();
@@ -198,6 +205,7 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
         optimum: best.map(show),
         tokens_per_param_spread: spread,
         usd_spread,
+        given_outside: given_outside(),
         outside: best.map_or(Vec::new(), |b| r.outside(law, b)),
         routers,
         left_out,
@@ -285,6 +293,16 @@ mod tests {
 
     fn ask(request: &Request) -> Answer {
         answer_on(&rackmath_catalog::embedded(), request, 1).unwrap()
+    }
+
+    #[test]
+    fn a_point_far_outside_the_fit_is_said_to_be() {
+        // 15 T tokens are 47 times the 318 B that Besiroglu et al. saw at most.
+        let law = Law { law: "besiroglu-2024".into(), ..Law::default() };
+        let a = ask(&Request { law, params: Some(8e9), tokens: Some(15e12), ..Request::default() });
+        let [tokens] = a.laws[0].given_outside.as_slice() else { panic!("{:?}", a.laws[0].given_outside) };
+        let times = &tokens.with["times"];
+        assert!(matches!(times, crate::remark::Part::Number(x) if (x - 47.2).abs() < 0.1), "{tokens:?}");
     }
 
     #[test]

@@ -186,6 +186,8 @@ pub struct Answer {
     pub tokens_per_s: f64,
     /// Share of the peak of the format, causal scores, true heads.
     pub mfu: f64,
+    /// What that is a share of.
+    pub mfu_counted: Remark,
     /// FLOP per second and chip by the same count.
     pub flop_per_s_per_chip: f64,
     /// Whether every stage fits; a search offers only what does, and where nothing does this is what comes nearest.
@@ -385,6 +387,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         parts: parts(&time),
         tokens_per_s: tokens / time.total,
         mfu,
+        mfu_counted: says("of_dense_peak").with("format", format.to_string()).with("peak", machine.peak()),
         flop_per_s_per_chip: rate,
         fits,
         solved: None,

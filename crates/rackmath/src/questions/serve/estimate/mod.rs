@@ -11,6 +11,7 @@ mod drafter;
 mod flags;
 mod met;
 mod solve;
+mod spread;
 pub mod sweep;
 mod words;
 pub(crate) mod work;

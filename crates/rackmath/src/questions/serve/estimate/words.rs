@@ -12,8 +12,9 @@
 //! are slower than their roofline; the last is what the others leave. Source: ours.
 
 use super::met::Met;
+use super::spread::{self, Intervals};
 use super::work::{Ask, Case};
-use super::{Answer, Breakdown, Piece, Pools, Problem, Range, Served, Slo, Target};
+use super::{Answer, Breakdown, Piece, Pools, Problem, Served, Slo, Target};
 use crate::desk::prelude::*;
 use crate::layout;
 use crate::offload;
@@ -26,26 +27,6 @@ use rackmath_theory::pass::{Assumption, Limit, Part};
 use rackmath_theory::placement::{self, Fit, Load};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
 use rackmath_theory::steady::{Requests, Steady};
-
-impl Range {
-    /// The interval of a prediction that is off by a factor of at most exp(spread) in 80 % of cases.
-    pub(crate) fn of(value: f64, spread: f64) -> Self {
-        let factor = float::exp(spread);
-        Self { value, low: value / factor, high: value * factor }
-    }
-
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self { value: self.value + other.value, low: self.low + other.low, high: self.high + other.high }
-    }
-
-    pub(crate) fn times(self, factor: f64) -> Self {
-        Self { value: self.value * factor, low: self.low * factor, high: self.high * factor }
-    }
-
-    pub(crate) fn inverse(self) -> Self {
-        Self { value: 1.0 / self.value, low: 1.0 / self.high, high: 1.0 / self.low }
-    }
-}
 
 pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option<f64>) -> Answer {
     let (r, on) = (&case.found, &case.ask.on);
@@ -130,26 +111,14 @@ pub(super) fn overloaded(outcome: &Outcome, met: &Met) -> bool {
 }
 
 fn served(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Served {
-    let requests = &case.ask.requests;
-    let (s, widths) = (&outcome.steady, case.scale.widths(&p.main));
+    let (requests, s) = (&case.ask.requests, &outcome.steady);
     // Of a queue that grows, no time of a run means anything: it is as long as the run.
     let stable = !overloaded(outcome, met);
     let met = if stable { met } else { &Met::Unasked };
-    let [queue, first, token] = means(outcome, met);
-    let tpot_ms = Range::of(token, widths.tpot);
-    let ttft_unqueued_ms = Range::of(first, widths.ttft);
-    let queue_ms = Range::of(queue, widths.throughput);
-    let ttft_ms = ttft_unqueued_ms.plus(queue_ms);
-    let e2e_ms = ttft_ms.plus(tpot_ms.times((requests.output - 1.0).max(0.0)));
-    let rate = match case.ask.load {
-        // What arrives leaves, however long it takes.
-        Loading::Rate(rate) if stable => Range { value: rate, low: rate, high: rate },
-        // Each comes again after its answer and a pause.
-        _ if let Some((users, think)) = case.ask.users => {
-            Range::of(users / (think + e2e_ms.value / 1e3), widths.throughput)
-        }
-        _ => Range::of(outcome.rate, widths.throughput),
-    };
+    let means = means(outcome, met);
+    let Intervals { tpot: tpot_ms, first: ttft_unqueued_ms, queue: queue_ms, e2e: e2e_ms, rate } =
+        spread::intervals(case, p, outcome, means, stable);
+    let (ttft_ms, [queue, ..]) = (ttft_unqueued_ms.plus(queue_ms), means);
     // Little: so many are there as come in the time they stay.
     let there = |ms: f64| rate.value * ms / 1e3;
     let mut counts = [s.decoding, s.running, s.waiting].map(|n| n * outcome.groups);
