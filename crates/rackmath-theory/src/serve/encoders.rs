@@ -63,6 +63,7 @@ pub fn behind(e: &Encoders, requests: &Requests, load: Loading, alone: impl Fn(L
             let then = alone(Loading::Rate(able));
             (then, able, (c / able - (e.each + e.send + then.e2e(requests))).max(waits(able)))
         }
+        Loading::Rate(_) if first.rate > able => (alone(Loading::Rate(able)), able, waits(able)),
         Loading::Rate(_) | Loading::Full => (first, first.rate.min(able), waits(first.rate.min(able))),
     };
     let exact = first.rate * e.each;

@@ -249,7 +249,7 @@ impl Serving {
 
     /// Chips of the machine: all pools share them.
     pub fn machine(&self) -> f64 {
-        self.main.deployment.system.n_chips as f64
+        (self.main.deployment.system.n_chips + self.main.deployment.cards()) as f64
     }
 
     /// Fewest chips of all pools together: one instance of each whose number is not given.
@@ -327,6 +327,8 @@ impl Serving {
                 let stay = state.ttft.get() + requests.steps() * state.step().get();
                 (state, able, (c / able - (alone + send + stay)).max(wait(able)))
             }
+            // No more decode than prompts come through.
+            Loading::Rate(rate) if rate > able && most > able => (decode(Loading::Rate(able)).0, able, wait(able)),
             Loading::Rate(_) | Loading::Full => (first, most.min(able), wait(most.min(able))),
         };
         let (ratio, busy) = (most / prompts.service * theirs / mine, (rate / able).min(1.0));
