@@ -68,7 +68,7 @@ pub fn behind(e: &Encoders, requests: &Requests, load: Loading, alone: impl Fn(L
     };
     let exact = first.rate * e.each;
     let flow = EncoderFlow { chips, exact, busy: (rate / able).min(1.0), each: e.each, wait: waited, send: e.send };
-    let overloaded = then.overloaded || matches!(load, Loading::Rate(r) if r >= able);
+    let overloaded = matches!(load, Loading::Rate(r) if then.overloaded || r >= able);
     let ttft = then.ttft + waited + e.each + e.send;
     Outcome { ttft, rate, chips: then.chips + chips, encoders: Some(flow), overloaded, ..then }
 }

@@ -335,7 +335,7 @@ impl Serving {
         let flow = Flow { instances, chips: instances * theirs, ratio, busy, pass: alone, wait };
         let fits = self.room >= 1.0 && pool.room >= 1.0 && mine + flow.chips <= self.machine();
         let one = Outcome::of(&s, groups, mine + flow.chips, fits);
-        let overloaded = one.overloaded || matches!(load, Loading::Rate(r) if r >= able);
+        let overloaded = matches!(load, Loading::Rate(r) if one.overloaded || r >= able);
         Outcome { ttft: wait + alone + send + one.ttft, rate, flow: Some(flow), overloaded, ..one }
     }
 }

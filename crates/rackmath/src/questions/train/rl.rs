@@ -215,7 +215,7 @@ impl<'a> Checked<'a> {
         }
         let with = |r: &Request, split: Option<u64>| {
             effort.cancel.check()?;
-            let checked = Checked { catalog: self.catalog, r, lengths: self.lengths.clone(), ..*self };
+            let checked = Checked { r, ..*self };
             Ok::<bool, Error>(checked.weigh(split, effort).is_ok_and(|w| w.fits))
         };
         let mut all = Vec::new();

@@ -75,7 +75,8 @@ pub(super) fn best(
     (now, met): (&Outcome, Option<&Percentiles>),
     effort: &Effort,
 ) -> Result<Vec<Change>, Error> {
-    let goal = Goal::of(case.ask.load, case.request.tpot_ms.is_some(), now.queue > 0.0);
+    let waits = now.serves() && now.queue > 0.0;
+    let goal = Goal::of(case.ask.load, case.request.tpot_ms.is_some(), waits);
     let [ttft, tpot, whole] = case.limits().map(|l| l.map(|l| l.ms / 1e3));
     let targets = (ttft, tpot);
     let meets = |o: &Outcome| {
@@ -86,7 +87,7 @@ pub(super) fn best(
     };
     let today = case.scale.brief(&case.ask.on, &[], false);
     let mut tried: Vec<(Rank, Change, Ask)> = Vec::new();
-    for mut idea in ideas(catalog, case, serving, now.queue > 0.0) {
+    for mut idea in ideas(catalog, case, serving, waits) {
         // What is not known to run is no remedy; only of the same engine, chip and formats as today nothing more is asked.
         let Ok(standing) = case.stand(&idea.ask.on) else { continue };
         let (was, on) = (&case.ask.on, &mut idea.ask.on);
@@ -335,9 +336,10 @@ fn formats(catalog: &Catalog, case: &Case, waits: bool) -> Vec<Idea> {
     }
     // Where memory is waited for, half the bytes help also a chip that does not multiply them.
     let cached = |kv: Dtype| Deployment { kv, ..p.clone() };
-    let narrow =
-        [Dtype::Fp8, Dtype::Gguf(Gguf::Q8_0)].into_iter().find(|kv| kv.bits() < 12.0 && case.runs(&cached(*kv)));
-    let narrow = narrow.filter(|_| p.kv.bits() > 12.0 && (waits || p.system.chip.peak.contains_key(&Math::Fp8)));
+    let mut caches = vec![Dtype::Fp8];
+    caches.extend(waits.then_some(Dtype::Gguf(Gguf::Q8_0)));
+    let worth = p.kv.bits() > 12.0 && (waits || p.system.chip.peak.contains_key(&Math::Fp8));
+    let narrow = caches.into_iter().find(|kv| worth && case.runs(&cached(*kv)));
     if let Some(kv) = narrow {
         let quality = support::quality(catalog, kv, Stored::Cache);
         let caution = quality.map(|words| says("needs_quality").with("quality", words));

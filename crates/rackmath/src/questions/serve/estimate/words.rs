@@ -353,10 +353,10 @@ pub(super) fn most(case: &Case, p: &Serving) -> f64 {
 }
 
 /// Where the queue of a run grows although means would balance, the state that it grows into: a full server.
-pub(super) fn saturated(case: &Case, p: &Serving, outcome: Outcome, met: &Met) -> Outcome {
-    let Loading::Rate(offered) = case.ask.load else { return outcome };
-    if outcome.overloaded || !overloaded(&outcome, met) {
-        return outcome;
+pub(super) fn saturated(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Outcome {
+    let Loading::Rate(offered) = case.ask.load else { return *outcome };
+    if outcome.overloaded || !overloaded(outcome, met) {
+        return *outcome;
     }
     let full = p.under(&case.ask.requests, Loading::Full);
     Outcome { overloaded: true, rate: full.rate.min(offered), ..full }
