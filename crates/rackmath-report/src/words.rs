@@ -153,13 +153,13 @@ pub fn of_one(text: &str) -> Cow<'_, str> {
             start = first.len() + 1;
         }
         let noun = &rest[start..start + word(&rest[start..])];
-        let Some(one) = noun.strip_suffix('s').filter(|one| alone && COUNTED.split(' ').any(|known| known == *one))
-        else {
-            continue;
-        };
+        let known = |one: &&str| alone && COUNTED.split(' ').any(|known| known == *one);
+        // Batches of one are a batch.
+        let single = ["s", "es"].into_iter().find_map(|end| noun.strip_suffix(end).filter(known));
+        let Some(one) = single else { continue };
         let end = at + 2 + start + one.len();
         out.push_str(&text[from..end]);
-        from = end + 1;
+        from = at + 2 + start + noun.len();
     }
     if from == 0 { text.into() } else { (out + &text[from..]).into() }
 }

@@ -89,6 +89,7 @@ fn one_of_something_is_said_of_one() {
         ("1 users and 1 requests per second", "1 user and 1 request per second"),
         ("for 1 more replicas of 1 chips", "for 1 more replica of 1 chip"),
         ("(1 layers)", "(1 layer)"),
+        ("on 1 chips, 1 micro-batches", "on 1 chip, 1 micro-batch"),
         ("11 users, 0.1 requests, 1,001 tokens, v1 runs", "11 users, 0.1 requests, 1,001 tokens, v1 runs"),
         ("1 is less, 1 x chips, 1 ", "1 is less, 1 x chips, 1 "),
     ] {

@@ -18,6 +18,9 @@ pub struct Chip {
     /// Its architecture family, which shares efficiencies.
     pub generation: String,
     pub dies: u64,
+    /// What programs see of it, where each of its dies is a device to them: a chip's id.
+    #[serde(default)]
+    pub device: Option<String>,
     /// Whether it is the processor of a host with its own memory, which multiplies in vector units; of several sockets `dies` counts
     /// each.
     #[serde(default)]

@@ -342,6 +342,29 @@ fn drafts_trade_rows_for_steps_and_an_open_loop_is_a_quiet_closed_one_until_it_o
     assert!(!quiet.overloaded && flooded.overloaded && flooded.rate < 1e4 && flooded.tpot > Seconds::ZERO);
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn an_open_loop_ends_no_more_than_a_full_server_and_is_too_fast_from_there_on(
+        room in 1.0f64..600.0,
+        input in 50.0f64..8000.0,
+        output in 10.0f64..1000.0,
+        share in 0.1f64..3.0,
+        tp in prop::sample::select(vec![1u64, 8]),
+    ) {
+        let (engine, _) = CATALOG.engine("vllm").unwrap();
+        let pass = pass(if tp == 1 { "llama-3.1-8b" } else { "qwen3-32b" }, "h200", tp, "vllm");
+        let requests = Requests::of(input.round(), output.round());
+        let under = |load: Load| state(&server(&pass, &engine, room.floor()), &requests, load);
+        let full = under(Load::Full);
+        let s = under(Load::Open { rate: share * full.rate });
+        prop_assert_eq!(s.overloaded, share >= 1.0);
+        prop_assert!(s.rate <= full.rate && s.running <= room.floor().max(1.0), "{} {}", s.rate, full.rate);
+        prop_assert!(share < 1.0 || (s.tpot, s.rate) == (full.tpot, full.rate));
+    }
+}
+
 #[test]
 fn prompts_wait_for_the_next_look_for_other_groups_and_for_what_is_built() {
     let (own, _) = CATALOG.engine("sglang").unwrap();

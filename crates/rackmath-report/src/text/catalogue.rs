@@ -132,7 +132,7 @@ fn side_by_side(out: &mut Page, chips: &[chips::Card]) {
         row("  R", &|c| peak(c, math, false).map(|p| three(p.ridge)));
     }
     row("scale-up", &|c| c.scale_up_bytes_per_s.map(byte_rate));
-    row("  domain", &|c| Some(format!("{} chips", c.domain)));
+    row("  domain", &|c| Some(crate::words::of_one(&format!("{} chips", c.domain)).into_owned()));
     row("scale-out", &|c| c.scale_out_bytes_per_s.map(byte_rate));
     row("power", &|c| c.tdp_w.map(watts));
     for basis in ["owner-hyperscaler", "owner-neocloud", "rental", "on-demand"] {

@@ -188,6 +188,13 @@ impl Part {
     }
 }
 
+/// Lines down to the first item of the last group, and one for what follows it.
+fn first_of_last(groups: &[Group<'_>]) -> usize {
+    let Some((last, before)) = groups.split_last() else { return 0 };
+    let first = last.body.first().map_or(0, |p| p.lines() + 1);
+    before.iter().map(Group::lines).sum::<usize>() + last.head.iter().map(|p| p.lines()).sum::<usize>() + first
+}
+
 /// A page, as much of it as was asked for; `whole` for lists, which are what was asked for.
 pub(super) fn compose(pieces: &[Piece], whole: bool, detail: Detail, style: Style) -> String {
     let of = |kind| groups(pieces, kind);
@@ -206,7 +213,8 @@ pub(super) fn compose(pieces: &[Piece], whole: bool, detail: Detail, style: Styl
         // An empty line before figures, before advice and before the last line.
         let taken = length(Kind::Verdict) + length(Kind::Subject) + 4;
         let room = LINES.saturating_sub(taken);
-        let advice = length(Kind::Advice).min(ADVICE.max(room.saturating_sub(length(Kind::Figures))));
+        let least = ADVICE.max(first_of_last(&of(Kind::Advice)));
+        let advice = length(Kind::Advice).min(least.max(room.saturating_sub(length(Kind::Figures))));
         for (kind, part) in &mut parts {
             let room = match kind {
                 Kind::Figures => room.saturating_sub(advice),
@@ -300,6 +308,17 @@ mod tests {
         assert!(text.lines().count() <= LINES, "{text}");
         assert!(text.ends_with("more: --explain (all rows, working, 14 assumptions), --sources (9)\n"), "{text}");
         assert!(text.contains("more rows with --explain") && text.contains("Advice"), "{text}");
+    }
+
+    #[test]
+    fn the_first_piece_of_advice_stands_under_its_head() {
+        let mut pieces = page(&[(Verdict, Line, 2), (Figures, Line, 12), (Advice, Line, 5), (Advice, Gap, 1)]);
+        pieces.push(Piece::new(Advice, Head, "what would help"));
+        pieces.push(Piece::new(Advice, Line, "first\nin three\nlines"));
+        pieces.extend(page(&[(Advice, Line, 3)]));
+        let text = compose(&pieces, false, Detail::default(), Style::default());
+        assert!(text.contains("what would help\nfirst\nin three\nlines\n"), "{text}");
+        assert!(text.lines().count() <= LINES, "{text}");
     }
 
     #[test]

@@ -84,7 +84,8 @@ fn served(out: &mut Page, a: &Answer, s: &Served) {
     let user = tok_s(s.output_tok_s_per_user.value);
     let all = format!("{} on {} chip{}", tok_s(s.output_tok_s.value), a.chips, plural(a.chips));
     let cost = or(s.usd_per_mtok_output, "", |usd| format!(", {} of output", mtok(usd)));
-    let meets = format!("{first}one every {} ({user})", ms(s.tpot_ms.value));
+    let one = if first.is_empty() { "a token" } else { "one" };
+    let meets = format!("{first}{one} every {} ({user})", ms(s.tpot_ms.value));
     let limits = s.slo.as_ref().map(|slo| (slo.met, words(&slo.verdict)));
     let said = format!("Each user gets {meets}; {all}{cost}");
     match limits {
@@ -184,6 +185,8 @@ fn waits_for(a: &Answer) -> &'static str {
         "waiting to be scheduled"
     } else if bound.is_some_and(|b| b.with.contains_key("slots_hold")) {
         "waiting for an adapter's slot"
+    } else if bound.is_some_and(|b| b.with.contains_key("engine_holds")) {
+        "waiting for the sequence limit"
     } else {
         "waiting for memory"
     }
@@ -340,7 +343,7 @@ fn bars(out: &mut Page, pieces: &[Piece]) {
 fn changes(out: &mut Page, all: &[Change]) {
     let Some(first) = all.first() else { return };
     let by = out.style.dim(&format!("judged by {}", words(&first.judged_by)));
-    out.wrapped("", "  ", format!("{} {by}", out.style.bold("what would help most")));
+    out.over(format!("{} {by}", out.style.bold("what would help most")));
     for (i, c) in all.iter().enumerate() {
         let gain = or(c.gain, "served", signed);
         let gain = out.style.good(&format!("{gain:>7}"));

@@ -42,7 +42,7 @@ pub(super) fn layout(out: &mut Page, a: &Answer, part: Part) {
 
 fn fit(out: &mut Page, a: &Answer) {
     let s = if a.batch_max == 1.0 { "" } else { "s" };
-    let longest = or(a.context_max, "", |l| format!(", or a context of {}", count(l)));
+    let longest = or(a.context_max, "", |l| format!(", or a context of {} at a batch of {}", count(l), count(a.batch)));
     let most = format!("; at most {} sequence{s} of this context{longest}", count(a.batch_max));
     out.judged(a.fits, format!("{}{}", words(&a.verdict), only(a.fits && a.engine.is_none() && !a.batch_filled, most)));
     if let Some(o) = &a.offload {
@@ -137,7 +137,7 @@ fn bars(out: &mut Page, a: &Answer) {
 fn experts(out: &mut Page, a: &Answer) {
     let Some(e) = &a.experts else { return };
     let each = three(e.slots_per_chip);
-    let held = format!("{} slots, {each} on each chip, {} group(s)", e.slots, e.groups);
+    let held = format!("{} slots, {each} on each chip, {} groups", e.slots, e.groups);
     out.field("experts", format!("{} of {} per token; {held}", e.top_k, e.experts));
     out.field("tokens per expert", three(e.tokens_per_expert));
     out.field("a token goes to", format!("{} chips", three(e.destinations)));

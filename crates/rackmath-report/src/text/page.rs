@@ -145,6 +145,11 @@ impl Page {
         self.push(Form::Head, &self.style.dim(&of_one(&text.words())));
     }
 
+    /// The same in as many lines as it takes, as it is.
+    pub fn over(&mut self, text: impl Words) {
+        self.hung(Form::Head, "", "  ", text);
+    }
+
     pub fn row(&mut self, label: &str, value: impl Words) {
         self.line(format!("  {label:<22} {}", value.words()));
     }
@@ -273,7 +278,7 @@ impl Page {
 }
 
 /// With a capital and a full stop, where it begins with a word and not with a name.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     let word = first.trim_end_matches([',', ':', ';', '.']);
     let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
@@ -293,7 +298,7 @@ pub(super) struct Each<'a, T> {
 impl<T> Each<'_, T> {
     pub fn columns(self, columns: &[Column<'_, T>]) {
         let header: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
-        let line = |one: &T| columns.iter().map(|(_, cell)| cell(one)).collect::<Vec<_>>();
+        let line = |one: &T| columns.iter().map(|(_, cell)| of_one(&cell(one)).into_owned()).collect::<Vec<_>>();
         self.page.table(&header, self.all.iter().map(line));
     }
 

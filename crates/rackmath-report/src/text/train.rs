@@ -28,14 +28,15 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
         }
         out.gap();
         out.above("  if it fitted");
-    } else if a.solved.is_none() && a.tuned.is_none() {
+    } else if a.solved.is_none() {
         stepped(out, a);
     }
-    out.field("layout", format!("{} on {} chips, {} micro-batches", a.layout, a.chips, a.micro_batches));
-    // Of a fine-tuning the verdict speaks of memory; how long and dear the run is stands first below it.
-    if let Some(run) = a.run.as_ref().filter(|_| a.tuned.is_some()) {
-        whole(out, a, run);
+    // Constants of other chips say less than their error does.
+    if a.evidence.with.contains_key("elsewhere") {
+        let said = super::page::sentence(&words(&a.evidence));
+        out.within(Kind::Verdict, |out| out.paragraph("", said));
     }
+    out.field("layout", format!("{} on {} chips, {} micro-batches", a.layout, a.chips, a.micro_batches));
     if a.search.is_some() {
         out.wrapped("  ask for it with        ", "                         ", flags(&a.with));
     }
@@ -55,7 +56,7 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
     if let Some(p) = &a.published {
         published(out, p);
     }
-    if let Some(run) = a.run.as_ref().filter(|_| a.tuned.is_none()) {
+    if let Some(run) = &a.run {
         whole(out, a, run);
     }
     out.working();

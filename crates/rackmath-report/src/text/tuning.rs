@@ -25,7 +25,8 @@ pub(super) fn loras(out: &mut Page, c: &LoraCard) {
 /// What is trained and memory at its peaks.
 pub(super) fn tuned(out: &mut Page, c: &TunedCard) {
     out.gap();
-    out.verdict(format!("Fine-tuning: {}", words(&c.says)));
+    let tuned = if c.adapter_bytes.is_some() { "Fine-tuning: " } else { "" };
+    out.verdict(format!("{tuned}{}", words(&c.says)));
     let full = c.full_memory_bytes.zip(c.full_step_s);
     out.maybe(
         "all weights trained",

@@ -131,8 +131,14 @@ impl Deployment {
         self.layout.degrees().pp as f64
     }
 
+    /// Chips that compute: those of the layout, and further cards among which its layers are dealt.
     pub fn chips(&self) -> f64 {
-        self.layout.chips() as f64
+        (self.layout.chips() + self.cards()) as f64
+    }
+
+    /// Cards beside the one the layout speaks of.
+    pub fn cards(&self) -> u64 {
+        self.split.as_ref().map_or(0, |split| split.cards.len() as u64)
     }
 
     /// Whether passes of both take equally long.

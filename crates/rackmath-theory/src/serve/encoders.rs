@@ -63,11 +63,12 @@ pub fn behind(e: &Encoders, requests: &Requests, load: Loading, alone: impl Fn(L
             let then = alone(Loading::Rate(able));
             (then, able, (c / able - (e.each + e.send + then.e2e(requests))).max(waits(able)))
         }
+        Loading::Rate(_) if first.rate > able => (alone(Loading::Rate(able)), able, waits(able)),
         Loading::Rate(_) | Loading::Full => (first, first.rate.min(able), waits(first.rate.min(able))),
     };
     let exact = first.rate * e.each;
     let flow = EncoderFlow { chips, exact, busy: (rate / able).min(1.0), each: e.each, wait: waited, send: e.send };
-    let overloaded = then.overloaded || matches!(load, Loading::Rate(r) if r >= able);
+    let overloaded = matches!(load, Loading::Rate(r) if then.overloaded || r >= able);
     let ttft = then.ttft + waited + e.each + e.send;
     Outcome { ttft, rate, chips: then.chips + chips, encoders: Some(flow), overloaded, ..then }
 }

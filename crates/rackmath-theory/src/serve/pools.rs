@@ -249,7 +249,7 @@ impl Serving {
 
     /// Chips of the machine: all pools share them.
     pub fn machine(&self) -> f64 {
-        self.main.deployment.system.n_chips as f64
+        (self.main.deployment.system.n_chips + self.main.deployment.cards()) as f64
     }
 
     /// Fewest chips of all pools together: one instance of each whose number is not given.
@@ -327,13 +327,15 @@ impl Serving {
                 let stay = state.ttft.get() + requests.steps() * state.step().get();
                 (state, able, (c / able - (alone + send + stay)).max(wait(able)))
             }
+            // No more decode than prompts come through.
+            Loading::Rate(rate) if rate > able && most > able => (decode(Loading::Rate(able)).0, able, wait(able)),
             Loading::Rate(_) | Loading::Full => (first, most.min(able), wait(most.min(able))),
         };
         let (ratio, busy) = (most / prompts.service * theirs / mine, (rate / able).min(1.0));
         let flow = Flow { instances, chips: instances * theirs, ratio, busy, pass: alone, wait };
         let fits = self.room >= 1.0 && pool.room >= 1.0 && mine + flow.chips <= self.machine();
         let one = Outcome::of(&s, groups, mine + flow.chips, fits);
-        let overloaded = one.overloaded || matches!(load, Loading::Rate(r) if r >= able);
+        let overloaded = matches!(load, Loading::Rate(r) if one.overloaded || r >= able);
         Outcome { ttft: wait + alone + send + one.ttft, rate, flow: Some(flow), overloaded, ..one }
     }
 }

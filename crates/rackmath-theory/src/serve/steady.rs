@@ -25,7 +25,8 @@
 //!
 //! A closed loop keeps c requests in the system: when memory holds fewer, the rest wait (r, by Little's law). Its requests
 //! start together, and answers of nearly the same length end together, so prompts come in clumps: `clump` times the mean
-//! rate for 1/clump of the time. An open loop draws arrivals at random; n is where arrivals and departures balance.
+//! rate for 1/clump of the time. An open loop draws arrivals at random; n is where arrivals and departures balance, and from
+//! the rate of a full server on nothing balances: the state is that of the full server, and the queue grows.
 //!
 //! A finite run (a queue of N requests of one length, all there from the start) keeps every slot busy with whole requests: it lasts
 //! ⌈N/b⌉ rounds, and in what is missing of the last one passes take the time of a lone sequence:
@@ -518,10 +519,10 @@ fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: 
         let s = mix(server, requests, seen, rate * s.step().get(), arrivals)?;
         Ok((rate * requests.steps() * s.step().get(), Steady { decoding: n, ..s }))
     };
-    if stay(most)?.0 > most {
-        // More than memory or the engine holds: a queue without end.
-        let s = balanced(server, requests, most, Arrivals::among(most, server.groups))?;
-        return Ok(Steady { overloaded: true, rate: s.rate.min(rate), ..s });
+    // What comes faster than a full server ends requests waits without end: the same state as that of the full server.
+    let full = balanced(server, requests, most, Arrivals::among(most, server.groups))?;
+    if rate >= full.rate {
+        return Ok(Steady { overloaded: true, ..full });
     }
     let (mut low, mut high) = (0.0, most);
     for _ in 0..ITERATIONS {
@@ -530,7 +531,7 @@ fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: 
     }
     let (_, mut s) = stay(high)?;
     s.rate = rate;
-    s.running = rate * (requests.steps() * s.step().get() + s.ttft.get());
+    s.running = (rate * (requests.steps() * s.step().get() + s.ttft.get())).min(most);
     // Prompts that come while others are computed wait for them: the mean wait of a single server (Pollaczek, Khinchine).
     let beside = if server.schedule.prompts == Prompts::RideAlong { s.decode.time() } else { Seconds::ZERO };
     let per_prompt = s.mixed.time().less(beside).get() * requests.new_tokens() / s.prompt_size.max(1.0);

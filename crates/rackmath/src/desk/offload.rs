@@ -147,7 +147,8 @@ pub(crate) fn cards(catalog: &Catalog, setting: &Setting) -> Result<(Setting, Ca
     }
     let name = Some(names.join(" + "));
     let last = all.pop().map_or_else(String::new, |last| last.id.clone());
-    let price = price.filter(|p| *p > 0.0);
+    // The mean of a card: figures of a chip and dollars of all of them are of the cards together.
+    let price = price.filter(|p| *p > 0.0).map(|sum| sum / (all.len() + 1) as f64);
     let setting = Setting { on: last, price_usd_per_chip_hour: price, chips: None, ..setting.clone() };
     Ok((setting, Cards { others: all, name }))
 }

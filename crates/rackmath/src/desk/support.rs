@@ -12,11 +12,13 @@
 
 use super::prelude::*;
 use super::remark::Part;
+use crate::layout;
 use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::model::Formats;
 use rackmath_spec::support::{AttentionKind, EngineSupport, Format, OnFamily, Parallel, Runs, Stored};
 use rackmath_spec::{Chip, Kind, Math, Model, System};
 use rackmath_theory::deployment::Deployment;
+use rackmath_theory::steady::Requests;
 
 /// In the order of what speaks against it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -175,7 +177,7 @@ pub(crate) fn stand_for(
 ) -> Result<Standing, Error> {
     let mut standing = stand(catalog, on, asked, version)?;
     if let Some(refusal) = &mut standing.refusal {
-        let (nearest, expected) = nearest(catalog, on, version)?;
+        let (nearest, expected) = nearest(catalog, on, version, tokens)?;
         (refusal.nearest, refusal.expected) = (nearest, expected);
     } else {
         standing.refuse_with(too_long(catalog, &on.model, &on.engine, tokens)?);
@@ -474,9 +476,14 @@ impl Standing {
 const ENGINES: [&str; 5] = ["vllm", "sglang", "trtllm", "llamacpp", "atom"];
 
 /// The nearest that works: another format, another engine, another chip; as a sentence, and for errors.
-fn nearest(catalog: &Catalog, on: &Deployment, version: Option<Version>) -> Result<(Option<Remark>, String), Error> {
+fn nearest(
+    catalog: &Catalog,
+    on: &Deployment,
+    version: Option<Version>,
+    tokens: f64,
+) -> Result<(Option<Remark>, String), Error> {
     let works = |on: &Deployment, version| -> Result<bool, Error> {
-        Ok(stand(catalog, on, Asked::Own, version)?.verdict <= Verdict::RunsAs)
+        Ok(stand(catalog, on, Asked::Own, version)?.verdict <= Verdict::RunsAs && holds(on, tokens))
     };
     let in_format = |on: &Deployment, dtype: Dtype| Deployment {
         formats: Formats { routed: dtype, linear: dtype, ..on.formats },
@@ -539,6 +546,17 @@ fn nearest(catalog: &Catalog, on: &Deployment, version: Option<Version>) -> Resu
         return Ok((None, "another engine or chip".into()));
     }
     Ok((Some(says("support_nearest").with("any", any)), words.join(", or ")))
+}
+
+/// Whether one request of so many tokens finds room on the machine, cut as finely as it can be; layers lie on cards one after
+/// another under llama.cpp.
+fn holds(on: &Deployment, tokens: f64) -> bool {
+    let n = on.system.n_chips;
+    let staged = || Layout::new(Degrees { pp: n.min(super::offload::MOST), ..Degrees::default() }).ok();
+    let layers = on.engine.family == "llamacpp" && !on.system.chip.processor;
+    let layout = staged().filter(|_| layers).unwrap_or_else(|| layout::usual_for(&on.model, &on.system, 1));
+    let requests = Requests::of((tokens - 1.0).max(1.0), 1.0);
+    on.model.shape().is_none() || Deployment { layout, ..on.clone() }.room(&requests, on.engine.schedule.chunk) >= 1.0
 }
 
 /// The first version that runs, and the first that does not any more.

@@ -153,7 +153,11 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
         )?;
     }
     if !apart || r.rollout_chips.is_some() {
-        return Ok(checked.weigh(r.rollout_chips, effort)?.answer(r, &checked, Vec::new()));
+        let mut weighed = checked.weigh(r.rollout_chips, effort)?;
+        if !weighed.fits {
+            weighed.remedies = checked.remedies(&weighed, effort)?;
+        }
+        return Ok(weighed.answer(r, &checked, Vec::new()));
     }
     let mut all: Vec<Weighed> = Vec::new();
     let mut wrong = None;
@@ -201,6 +205,32 @@ impl<'a> Checked<'a> {
         let chips = r.chips.unwrap_or(system.n_chips);
         up_to("chips", chips, 1_000_000)?;
         Ok(Self { catalog, r, lengths: law, answers, chips, mean })
+    }
+
+    /// What of the other ways to share the chips fits, each tried; chips apart only where nothing else does.
+    fn remedies(&self, now: &Weighed, effort: &Effort) -> Result<Vec<Remark>, Error> {
+        let r = self.r;
+        if now.turns != Turns::Colocated || !now.trained.fits {
+            return Ok(Vec::new());
+        }
+        let with = |r: &Request, split: Option<u64>| {
+            effort.cancel.check()?;
+            let checked = Checked { r, ..*self };
+            Ok::<bool, Error>(checked.weigh(split, effort).is_ok_and(|w| w.fits))
+        };
+        let mut all = Vec::new();
+        if !r.offload_trainer && with(&Request { offload_trainer: true, ..r.clone() }, None)? {
+            all.push(says("rl_with_offload"));
+        }
+        if r.sleep != Sleep::All && with(&Request { sleep: Sleep::All, ..r.clone() }, None)? {
+            all.push(says("rl_with_sleep"));
+        }
+        for n in self.splits() {
+            if all.is_empty() && with(r, Some(n))? {
+                all.push(says("rl_with_split").with("chips", n));
+            }
+        }
+        Ok(all)
     }
 
     /// Splits worth trying: eighths of the chips, in whole hosts where there are several.
@@ -297,7 +327,7 @@ impl<'a> Checked<'a> {
         let (ask, drawn) = self.drawn(&case, engine_chips, resident)?;
         let on = &ask.on;
         let (system, chip) = (&on.system, &on.system.chip);
-        let capacity = chip.memory.size().get();
+        let capacity = chip.memory.seen().get();
         let load = on.load(&ask.requests, drawn.places * on.groups(), on.engine.schedule.chunk);
         let placed = placement::place(on, &load);
         let held = placed.stages.iter().max_by(|a, b| a.held.total().get().total_cmp(&b.held.total().get()));
@@ -372,6 +402,7 @@ impl<'a> Checked<'a> {
             drawn,
             chips: (engine_chips, train_chips),
             price,
+            remedies: Vec::new(),
         })
     }
 
@@ -455,6 +486,8 @@ struct Weighed {
     drawn: Drawn,
     chips: (u64, u64),
     price: Option<f64>,
+    /// What fits instead, where it does not.
+    remedies: Vec<Remark>,
 }
 
 impl Weighed {
@@ -482,12 +515,23 @@ impl Weighed {
                 .with("waits", who)
                 .with("usd", usd);
         }
+        let said = |why: Remark| {
+            let fits = Some(self.remedies.clone()).filter(|all| !all.is_empty());
+            let none = (fits.is_none() && self.turns == Turns::Colocated).then_some(0.0);
+            why.with("fits", fits).with("none", none)
+        };
         let why = if !self.trained.fits {
-            says("rl_trainer_too_large").with("memory", m.trainer_bytes)
+            // Of a trainer's changes, those that can be asked for here.
+            let change = self.trained.changes.iter().find(|c| {
+                let mut fields = c.with.keys();
+                fields.all(|field| !matches!(field.as_str(), "offload" | "optimizer" | "schedule"))
+            });
+            let said = says("rl_trainer_too_large").with("memory", m.trainer_bytes);
+            said.with("change", change.map(|c| &c.what)).with("layout", change.map(|c| &c.layout))
         } else if self.drawn.places < 1.0 {
-            says("rl_no_room_for_answers")
+            said(says("rl_no_room_for_answers"))
         } else {
-            says("rl_both_too_large").with("memory", m.peak_bytes)
+            said(says("rl_both_too_large").with("memory", m.peak_bytes))
         };
         says("rl_does_not_fit").with("why", why).with("capacity", m.capacity_bytes)
     }

@@ -202,7 +202,7 @@ pub struct Answer {
     pub tuned: Option<TunedCard>,
     /// Changes that make it fit, each computed; the first is the one to try first.
     pub changes: Vec<ChangeCard>,
-    /// Memory of a chip.
+    /// Memory of a chip, as a program finds it.
     pub capacity_bytes: f64,
     /// Stages that differ, first to last.
     pub stages: Vec<StageCard>,
@@ -348,11 +348,11 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let run = run::run(catalog, r, asked.tokens, &setup.model, &timed)?;
     let days = run.as_ref().and_then(|run| run.work_days);
     let machine_name = format!("{} x {}", system.n_chips, chip.name);
-    let capacity = chip.memory.size().get();
+    let capacity = chip.memory.seen().get();
     let fits = stages.iter().all(|c| c.total_bytes <= capacity);
     let changes = match &search {
         _ if fits => Vec::new(),
-        Some(_) => tried.for_chips(system.n_chips)?,
+        Some(_) => tried.for_chips(catalog, system.n_chips)?,
         None => tried.for_layout(cut)?,
     };
     let verdict = (!fits).then(|| verdict(search.is_some(), system.n_chips, &changes));
@@ -451,7 +451,7 @@ fn resolve(catalog: &Catalog, asked: &Asked, r: &Request) -> Result<Setup, Error
         _ if system.chip.link.kind == "ici" => "maxtext",
         "AMD" => "primus",
         // People tune models with PyTorch's own means rather than with Megatron.
-        _ if tuned::wanted(r) => "torchtitan",
+        _ if tuned::tunes(r) => "torchtitan",
         _ => "megatron-core",
     };
     let mut stack = catalog.training_stack(asked.stack.as_deref().unwrap_or(usual))?;
@@ -513,7 +513,8 @@ pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
     }
     if asked.searches {
         let one = search(fixed, chips, r.wide);
-        return Ok(if needed <= chips as f64 { one } else { one + looked(fixed, chips, true) + more() });
+        // Beside more chips and the host's memory, another optimizer is tried on the chips there are.
+        return Ok(if needed <= chips as f64 { one } else { one * 2.0 + looked(fixed, chips, true) + more() });
     }
     let cut = fixed.cut(&job, chips)?;
     if changes::weigh(&machine, &job, cut).is_none_or(|c| c.fits) {
@@ -538,7 +539,7 @@ fn needed(machine: &Machine<'_>, model: &Model, tuning: Tuning) -> f64 {
         t if t.is_full() => 16.0,
         _ => 2.0,
     };
-    each * count(model).total() as f64 / (FILLED * machine.chip.memory.size().get())
+    each * count(model).total() as f64 / (FILLED * machine.chip.memory.seen().get())
 }
 
 /// Share of the memory that what is kept may take, beside activations.
@@ -559,7 +560,8 @@ fn verdict(searched: bool, chips: u64, changes: &[ChangeCard]) -> Remark {
         return remark.with("layout", first.map(|c| &c.layout));
     }
     let of = |id: &str| changes.iter().find(|c| c.what.says == id).map(|c| &c.what);
-    says("no_layout_fits").with("chips", chips).with("same", of("fits_wide")).with("more", of("fits_chips"))
+    let said = says("no_layout_fits").with("chips", chips).with("same", of("fits_wide"));
+    said.with("kept", of("fits_optimizer")).with("more", of("fits_chips"))
 }
 
 fn published(run: &TrainingRun, days: Option<f64>, chips: f64) -> PublishedCard {

@@ -9,7 +9,7 @@ use crate::simulate::{Percentiles, What};
 use crate::support::{self, Verdict};
 use rackmath_spec::engine::Assumed;
 use rackmath_spec::support::Stored;
-use rackmath_spec::{Brief, Kind, Math};
+use rackmath_spec::{Brief, Gguf, Kind, Math};
 use rackmath_theory::deployment::{Deployment, Links};
 use rackmath_theory::layout::{check, domain};
 use rackmath_theory::pools::{Loading, Outcome, Serving};
@@ -43,8 +43,10 @@ enum Goal {
 }
 
 impl Goal {
-    fn of(load: Loading, target: bool) -> Self {
+    /// Who waits to be let in waits for the whole: what makes room for more of them lengthens each token.
+    fn of(load: Loading, target: bool, waits: bool) -> Self {
         match load {
+            Loading::Concurrency(_) if waits => Self::Whole,
             _ if target && load == Loading::Full => Self::Throughput(Slowest::Target),
             Loading::Full => Self::Throughput(Slowest::Any),
             Loading::Rate(_) => Self::Whole,
@@ -73,7 +75,8 @@ pub(super) fn best(
     (now, met): (&Outcome, Option<&Percentiles>),
     effort: &Effort,
 ) -> Result<Vec<Change>, Error> {
-    let goal = Goal::of(case.ask.load, case.request.tpot_ms.is_some());
+    let waits = now.serves() && now.queue > 0.0;
+    let goal = Goal::of(case.ask.load, case.request.tpot_ms.is_some(), waits);
     let [ttft, tpot, whole] = case.limits().map(|l| l.map(|l| l.ms / 1e3));
     let targets = (ttft, tpot);
     let meets = |o: &Outcome| {
@@ -83,8 +86,8 @@ pub(super) fn best(
             && whole.is_none_or(|t| o.e2e(&case.ask.requests) <= t)
     };
     let today = case.scale.brief(&case.ask.on, &[], false);
-    let mut tried: Vec<(bool, f64, Change, Ask)> = Vec::new();
-    for mut idea in ideas(catalog, case, serving) {
+    let mut tried: Vec<(Rank, Change, Ask)> = Vec::new();
+    for mut idea in ideas(catalog, case, serving, waits) {
         // What is not known to run is no remedy; only of the same engine, chip and formats as today nothing more is asked.
         let Ok(standing) = case.stand(&idea.ask.on) else { continue };
         let (was, on) = (&case.ask.on, &mut idea.ask.on);
@@ -109,7 +112,7 @@ pub(super) fn best(
             Goal::Whole => now.e2e(a) / then.e2e(b),
         } - 1.0;
         let rescues = !meets(now) && meets(&then);
-        if meets(now) && !meets(&then) {
+        if (meets(now) && !meets(&then)) || (goal == Goal::Whole && !rescues && idea.fewer(case.ask.load)) {
             continue;
         }
         if !rescues && (gain < LEAST || !now.serves()) {
@@ -130,26 +133,32 @@ pub(super) fn best(
             usd_per_mtok_output: then.usd_per_mtok(b, idea.ask.price).map(|u| u.0),
             caution: idea.caution,
         };
-        tried.push((rescues, gain, change, idea.ask));
+        tried.push(((rescues, rescues && idea.copies, gain), change, idea.ask));
     }
-    tried.sort_by(|x, y| y.0.cmp(&x.0).then(y.1.total_cmp(&x.1)));
+    let order = |r: &Rank| (r.0, r.1);
+    tried.sort_by(|(x, ..), (y, ..)| order(y).cmp(&order(x)).then(y.2.total_cmp(&x.2)));
     tried.truncate(KEPT);
-    let Some(met) = met else { return Ok(tried.into_iter().map(|(_, _, change, _)| change).collect()) };
+    // What arrives at a rate is simulated, today's run or not: a steady state says little of a queue near its end.
+    if met.is_none() && !matches!(case.ask.load, Loading::Rate(_)) {
+        return Ok(tried.into_iter().map(|(_, change, _)| change).collect());
+    }
     let mut all = Vec::new();
-    for (_, _, mut change, ask) in tried {
+    for ((_, copies, _), mut change, ask) in tried {
         if felt(case, &ask, (serving, met), &mut change, effort)? {
-            all.push(change);
+            all.push((copies, change));
         }
     }
-    all.sort_by(|x, y| y.rescues.cmp(&x.rescues).then(y.gain.unwrap_or(0.0).total_cmp(&x.gain.unwrap_or(0.0))));
-    Ok(all)
+    let order = |(copies, c): &(bool, Change)| (c.rescues, *copies && c.rescues);
+    let gain = |c: &Change| c.gain.unwrap_or(0.0);
+    all.sort_by(|x, y| order(y).cmp(&order(x)).then(gain(&y.1).total_cmp(&gain(&x.1))));
+    Ok(all.into_iter().map(|(_, change)| change).collect())
 }
 
 /// Puts what users would meet into a change, and whether it is still one; as it was where it cannot be simulated.
 fn felt(
     case: &Case,
     ask: &Ask,
-    (serving, met): (&Serving, &Percentiles),
+    (serving, met): (&Serving, Option<&Percentiles>),
     change: &mut Change,
     effort: &Effort,
 ) -> Result<bool, Error> {
@@ -160,10 +169,11 @@ fn felt(
     let Met::Run(felt) = case.met(&ask, &then, &outcome, effort)? else { return Ok(true) };
     let mean = |p: &Percentiles, what: What| p.of(what).map_or(f64::INFINITY, |t| t.mean_ms);
     (change.tpot_ms, change.ttft_ms) = (mean(&felt, What::Tpot), mean(&felt, What::Ttft));
-    change.rescues = !met.hold() && felt.hold();
-    let gain = mean(met, What::E2e) / mean(&felt, What::E2e) - 1.0;
+    let held = met.is_some_and(Percentiles::hold);
+    change.rescues = !held && felt.hold();
+    let gain = met.map_or(0.0, |met| mean(met, What::E2e) / mean(&felt, What::E2e) - 1.0);
     change.gain = change.gain.map(|_| gain);
-    Ok(!felt.queue_grows && (change.rescues || (gain >= LEAST && (felt.hold() || !met.hold()))))
+    Ok(!felt.queue_grows && (change.rescues || (gain >= LEAST && (felt.hold() || !held))))
 }
 
 /// What a change would lead to; nothing when it cannot be or does not fit.
@@ -179,25 +189,39 @@ fn outcome(case: &Case, ask: &Ask, serving: &Serving) -> Option<Outcome> {
     then.serves().then_some(then)
 }
 
+/// Whether it serves or meets what today does not, whether that is by copies on chips that stand idle, and the gain.
+type Rank = (bool, bool, f64);
+
 /// A change, not yet tried.
 struct Idea {
     what: Remark,
     ask: Ask,
     /// Whether it leaves the engine and the chip, so that errors do not cancel.
     foreign: bool,
+    /// Whether it is the same instance again, on chips of the machine that do nothing today.
+    copies: bool,
     /// What it asks for beside itself.
     caution: Option<Remark>,
 }
 
+impl Idea {
+    /// Whether it only sends fewer requests.
+    fn fewer(&self, than: Loading) -> bool {
+        matches!((self.ask.load, than), (Loading::Concurrency(then), Loading::Concurrency(now)) if then < now)
+    }
+}
+
 /// The menu: one change at a time to the layout, the formats, the load, the engine or the chip.
-fn ideas(catalog: &Catalog, case: &Case, serving: &Serving) -> Vec<Idea> {
+fn ideas(catalog: &Catalog, case: &Case, serving: &Serving, waits: bool) -> Vec<Idea> {
     let ask = &case.ask;
     let mut all = layouts(ask);
+    all.extend(copies(ask));
+    all.extend(sequences(case, serving).filter(|_| waits));
     if serving.room < 1.0 {
         let known: Vec<Layout> = all.iter().map(|idea| idea.ask.on.layout).collect();
         all.extend(room(case).into_iter().filter(|idea| !known.contains(&idea.ask.on.layout)));
     }
-    all.extend(formats(catalog, case));
+    all.extend(formats(catalog, case, waits));
     all.extend(loads(ask, serving));
     all.extend(engines(catalog, ask));
     all.extend(chip(catalog, ask));
@@ -210,7 +234,7 @@ fn on(ask: &Ask, on: Deployment) -> Ask {
 }
 
 fn idea(what: Remark, ask: Ask) -> Idea {
-    Idea { what, ask, foreign: false, caution: None }
+    Idea { what, ask, foreign: false, copies: false, caution: None }
 }
 
 /// What makes room where there is none, beyond the menu.
@@ -267,7 +291,35 @@ fn layouts(ask: &Ask) -> Vec<Idea> {
     layouts.into_iter().map(other).collect()
 }
 
-fn formats(catalog: &Catalog, case: &Case) -> Vec<Idea> {
+/// The same instance on the chips of the machine that do nothing.
+fn copies(ask: &Ask) -> Option<Idea> {
+    let (d, chips) = (ask.on.layout.degrees(), ask.on.layout.chips());
+    let n = ask.on.system.n_chips / chips;
+    if n < 2 || d.ep > 1 || ask.split.is_some() || ask.on.split.is_some() {
+        return None;
+    }
+    let layout = Layout::new(Degrees { dp: d.dp * n, ..d }).ok()?;
+    let what = says("copies_on_rest").with("copies", n).with("dp", d.dp * n);
+    let what = what.with("chips", layout.chips()).with("now", chips);
+    Some(Idea { copies: true, ..idea(what, on(ask, Deployment { layout, ..ask.on.clone() })) })
+}
+
+/// As many sequences at a time as memory holds, where the engine's limit lets in fewer than come.
+fn sequences(case: &Case, serving: &Serving) -> Option<Idea> {
+    let (ask, stages) = (&case.ask, serving.main.deployment.stages());
+    let Loading::Concurrency(c) = ask.load else { return None };
+    let wanted = (c / serving.groups()).ceil().min(serving.room.floor()) / stages;
+    let now = ask.on.engine.schedule.sequences;
+    if wanted <= now || super::adapters::waits_for_slot(case) {
+        return None;
+    }
+    let mut engine = ask.on.engine.clone();
+    Arc::make_mut(&mut engine).schedule.tell(Some(wanted.ceil()));
+    let what = says("sequences_of").with("sequences", wanted.ceil()).with("now", now);
+    Some(idea(what, on(ask, Deployment { engine, ..ask.on.clone() })))
+}
+
+fn formats(catalog: &Catalog, case: &Case, waits: bool) -> Vec<Idea> {
     let (ask, p) = (&case.ask, &case.ask.on);
     let now = p.formats.linear.bits().max(p.formats.routed.bits());
     let mut all = Vec::new();
@@ -282,11 +334,16 @@ fn formats(catalog: &Catalog, case: &Case) -> Vec<Idea> {
             all.push(Idea { caution, ..idea(says("weights_in").with("format", dtype), next) });
         }
     }
-    if p.kv.bits() > 12.0 && p.system.chip.peak.contains_key(&Math::Fp8) {
-        let next = on(ask, Deployment { kv: Dtype::Fp8, ..p.clone() });
-        let quality = support::quality(catalog, Dtype::Fp8, Stored::Cache);
+    // Where memory is waited for, half the bytes help also a chip that does not multiply them.
+    let cached = |kv: Dtype| Deployment { kv, ..p.clone() };
+    let mut caches = vec![Dtype::Fp8];
+    caches.extend(waits.then_some(Dtype::Gguf(Gguf::Q8_0)));
+    let worth = p.kv.bits() > 12.0 && (waits || p.system.chip.peak.contains_key(&Math::Fp8));
+    let narrow = caches.into_iter().find(|kv| worth && case.runs(&cached(*kv)));
+    if let Some(kv) = narrow {
+        let quality = support::quality(catalog, kv, Stored::Cache);
         let caution = quality.map(|words| says("needs_quality").with("quality", words));
-        all.push(Idea { caution, ..idea(says("kv_in").with("format", Dtype::Fp8), next) });
+        all.push(Idea { caution, ..idea(says("kv_in").with("format", kv), on(ask, cached(kv))) });
     }
     if ask.requests.drafts == 0.0 {
         let mut next = ask.clone();
@@ -330,7 +387,11 @@ fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
     }
     let others = SERVERS.into_iter().filter(|name| *name != own.id);
     let other = |name: &str| {
-        let (engine, _) = catalog.engine(name).ok()?;
+        let (mut engine, _) = catalog.engine(name).ok()?;
+        // A limit that was asked for is asked of any engine.
+        if own.schedule.told.is_some() {
+            Arc::make_mut(&mut engine).schedule.tell(own.schedule.told);
+        }
         let what = says("engine_of").with("name", &engine.name);
         let next = on(ask, Deployment { engine, ..ask.on.clone() });
         Some(Idea { foreign: true, ..idea(what, next) })
@@ -341,6 +402,10 @@ fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
 /// The machine whose chips have the next higher bandwidth, by the same maker.
 fn chip(catalog: &Catalog, ask: &Ask) -> Option<Idea> {
     let now = &ask.on.system;
+    // Of several cards that share the layers, one instead says nothing about the others.
+    if ask.on.cards() > 0 {
+        return None;
+    }
     let memory = &now.chip.memory;
     let faster = |s: &Brief| {
         let enough = s.size >= memory.size() && s.n_chips >= ask.on.layout.chips();

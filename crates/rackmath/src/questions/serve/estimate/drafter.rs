@@ -277,7 +277,7 @@ fn own_layers(kind: Option<DrafterKind>, on: &Deployment) -> Bytes {
         return Bytes::ZERO;
     }
     let params = count(&on.model).mtp as f64;
-    on.formats.routed.width() * Params::new(params) / on.chips()
+    on.formats.routed.width() * Params::new(params) / on.layout.chips() as f64
 }
 
 fn seen(catalog: &Catalog, s: &Speculation, kind: Option<DrafterKind>) -> Result<(Chance, Remark), Error> {

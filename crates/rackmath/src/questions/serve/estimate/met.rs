@@ -82,7 +82,7 @@ impl Case<'_> {
         if !o.fits || !overloaded(o, met) {
             return Ok(None);
         }
-        let most = most(self, p, o);
+        let most = most(self, p);
         for share in [0.95, 0.9, 0.8, 0.7, 0.5] {
             let rate = most * share;
             let ask = Ask { load: Loading::Rate(rate), ..self.ask.clone() };

@@ -155,6 +155,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     let outcome = serving.under(&case.ask.requests, case.ask.load);
     let barred = case.standing.bars(request.pretend);
     let met = if barred { met::Met::Unasked } else { case.met(&case.ask, &serving, &outcome, effort)? };
+    let outcome = words::saturated(&case, &serving, &outcome, &met);
     let holds = case.holds(&serving, &outcome, &met, effort)?;
     let mut answer = words::answer(&case, &serving, &outcome, &met, holds);
     answer.loras = if barred { None } else { adapters::card(catalog, &case, &serving, &outcome) };

@@ -186,7 +186,10 @@ impl Target {
     /// The same of one that is missed, and by how much: figures that are shown alike may lie on two sides of a target.
     fn miss(&self) -> Remark {
         let over = self.value_ms.map(|v| v / self.limit_ms - 1.0).filter(|over| *over < 0.01);
-        says("target_missed").with("target", self.words()).with("over", over)
+        // A share below what figures of three digits show says no more than that.
+        let hair = over.filter(|over| *over < 5e-4);
+        let said = says("target_missed").with("target", self.words());
+        said.with("over", over.filter(|_| hair.is_none())).with("hair", hair)
     }
 }
 

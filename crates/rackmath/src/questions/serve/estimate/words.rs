@@ -44,7 +44,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
         layout: offload::layout_words(on),
         layout_chosen: case.chosen,
         chips: outcome.chips as u64,
-        chips_available: r.system.n_chips,
+        chips_available: p.machine() as u64,
         weights: r.format_words(),
         kv: r.kv_words(),
         load: load_words(&case.ask),
@@ -278,7 +278,7 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option
     if !overloaded(outcome, met) {
         return None;
     }
-    let most = most(case, p, outcome);
+    let most = most(case, p);
     let Loading::Rate(offered) = case.ask.load else { return None };
     // The steady state serves a little more than random arrivals let it: where only these are too many, nobody knows by how much.
     let grows = (offered > most).then_some(offered - most);
@@ -317,8 +317,18 @@ fn split_first(case: &Case, on: &Deployment, load: &Load) -> Option<Remark> {
 }
 
 /// Requests per second that are served when always full.
-pub(super) fn most(case: &Case, p: &Serving, outcome: &Outcome) -> f64 {
-    if outcome.overloaded { outcome.rate } else { p.under(&case.ask.requests, Loading::Full).rate }
+pub(super) fn most(case: &Case, p: &Serving) -> f64 {
+    p.under(&case.ask.requests, Loading::Full).rate
+}
+
+/// Where the queue of a run grows although means would balance, the state that it grows into: a full server.
+pub(super) fn saturated(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Outcome {
+    let Loading::Rate(offered) = case.ask.load else { return *outcome };
+    if outcome.overloaded || !overloaded(outcome, met) {
+        return *outcome;
+    }
+    let full = p.under(&case.ask.requests, Loading::Full);
+    Outcome { overloaded: true, rate: full.rate.min(offered), ..full }
 }
 
 fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Remark> {

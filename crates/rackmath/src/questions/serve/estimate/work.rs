@@ -7,7 +7,7 @@ use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
 use crate::offload;
-use crate::setting::{AUTO, Found, LLAMA_CPP, find, untimed, usual_engine};
+use crate::setting::{AUTO, Found, LLAMA_CPP, find, machine, untimed, usual_engine};
 use crate::support::{self, Asked, Standing, Verdict};
 use rackmath_spec::engine::{Engine, Replay, Version};
 use rackmath_spec::file::flags::Tool;
@@ -65,12 +65,14 @@ pub(crate) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(crate) fn new(catalog: &'a Catalog, request: &'a Request) -> Result<Self, Error> {
         untouched(&request.setting)?;
+        let dies = as_devices(catalog, &request.setting)?;
+        let setting = dies.as_ref().map_or(&request.setting, |(setting, _)| setting);
         let named = if request.engine == AUTO { usual_engine(&request.setting) } else { &request.engine };
         let (mut engine, mut uncovered) = catalog.engine(named)?;
         let cut = request.degrees.cuts() || request.flags.is_some() || request.disaggregated.is_some();
-        let together = offload::dealt(catalog, &request.setting, &engine, cut);
-        let (alone, cards) = if together { offload::cards(catalog, &request.setting)? } else { Default::default() };
-        let mut found = find(catalog, if together { &alone } else { &request.setting })?;
+        let together = offload::dealt(catalog, setting, &engine, cut);
+        let (alone, cards) = if together { offload::cards(catalog, setting)? } else { Default::default() };
+        let mut found = find(catalog, if together { &alone } else { setting })?;
         if request.engine == AUTO && found.deployment.system.chip.vendor == "Apple" {
             (engine, uncovered) = catalog.engine(LLAMA_CPP)?;
         }
@@ -84,6 +86,7 @@ impl<'a> Case<'a> {
         let mut requests = requests(request, on, embeds)?;
         let (asked, version) = (Asked::by(request.setting.weights.as_deref()), support::version(&request.engine));
         let mut standing = support::stand_for(catalog, on, asked, version, requests.input + requests.output)?;
+        standing.remarks.extend(dies.map(|(_, said)| said));
         standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
         let (mut layout, chosen) = pick(request, &request.degrees, request.flags.as_deref(), on)?;
         if chosen && !standing.cuts(&layout) {
@@ -144,6 +147,21 @@ impl<'a> Case<'a> {
     pub(crate) fn ready_like(&self, ask: &Ask, like: Option<&Serving>) -> Result<Serving, Error> {
         Serving::new(&self.kernels, &ask.on, ask.split, &ask.requests, like).map_err(|why| untimed(why, &ask.on))
     }
+}
+
+/// The same machine in the devices that programs see, where each die of its packages is one, and a word on it.
+fn as_devices(catalog: &Catalog, setting: &Setting) -> Result<Option<(Setting, Remark)>, Error> {
+    if setting.on.contains('+') {
+        return Ok(None);
+    }
+    let (name, stated) = machine(&setting.on)?;
+    let Ok(system) = catalog.system(name) else { return Ok(None) };
+    let Some(device) = &system.chip.device else { return Ok(None) };
+    let (dies, packages) = (system.chip.dies, setting.chips.unwrap_or(system.n_chips));
+    let price = stated.or(setting.price_usd_per_chip_hour).map(|price| price / dies as f64);
+    let said = says("dies_are_devices").with("chip", &system.chip.name).with("dies", dies).with("n", dies * packages);
+    let (on, chips) = (format!("{}x{device}", dies * packages), None);
+    Ok(Some((Setting { on, chips, price_usd_per_chip_hour: price, ..setting.clone() }, said)))
 }
 
 /// An engine decides what is counted and what overlaps.

@@ -76,7 +76,7 @@ impl Kind {
     }
 
     pub fn chips(&self) -> u64 {
-        self.replicas * self.ready.deployment.layout.chips()
+        self.replicas * self.ready.deployment.chips() as u64
     }
 }
 

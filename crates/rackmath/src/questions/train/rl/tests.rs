@@ -23,6 +23,17 @@ fn the_peak_is_at_least_each_phase_and_parts_add_up() {
 }
 
 #[test]
+fn what_is_offered_where_nothing_fits_fits() {
+    let base = Request { model: "qwen3-32b".into(), on: "8xh100".into(), ..Request::default() };
+    let a = ask(&base);
+    let why = serde_json::to_value(&a.verdict).unwrap()["why"].clone();
+    let fits: Vec<&str> = why["fits"].as_array().unwrap().iter().map(|one| one["says"].as_str().unwrap()).collect();
+    // The engine sleeps wholly already, and four chips hold no trainer.
+    assert!(!a.fits && fits == ["rl_with_offload"], "{why}");
+    assert!(ask(&Request { offload_trainer: true, ..base }).fits);
+}
+
+#[test]
 fn asynchronous_is_never_slower_than_synchronous_on_the_same_split() {
     let apart = Request { rollout_chips: Some(8), ..usual() };
     let (sync, off) = (ask(&apart), ask(&Request { asynchronous: true, ..apart.clone() }));

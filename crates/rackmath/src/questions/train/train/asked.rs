@@ -223,7 +223,7 @@ impl Fixed {
 
     /// Every layout that agrees with what is given.
     pub(super) fn space(&self, machine: &Machine<'_>, job: &Job<'_>, chips: u64, wide: bool) -> Space {
-        let mut space = Space::of(job, chips, machine.chip.memory.size().get());
+        let mut space = Space::of(job, chips, machine.chip.memory.seen().get());
         if wide {
             space = space.widened(machine);
         }

@@ -2,7 +2,7 @@
 //! memory, another format, other degrees, more chips.
 
 use super::asked::{Asked, fields};
-use super::{ChangeCard, Request, Setup, searched};
+use super::{ChangeCard, Optimizer, Request, Setup, layered, machine_of, resolve, searched};
 use crate::desk::prelude::*;
 use rackmath_spec::TrainingFormat;
 use rackmath_theory::train::machine::Machine;
@@ -34,7 +34,7 @@ pub(super) fn weigh(machine: &Machine<'_>, job: &Job<'_>, cut: Cut) -> Option<Ca
     let held = stages.iter().map(|s| stage_memory(&prepared, &machine.stack.memory, s, &cut, micro_batches));
     let memory = held.map(|m| m.total_bytes).fold(0.0, f64::max);
     let step = step(machine, &prepared, &row, &cut, micro_batches);
-    Some(Candidate { cut, micro_batches, step, memory, fits: memory <= machine.chip.memory.size().get() })
+    Some(Candidate { cut, micro_batches, step, memory, fits: memory <= machine.chip.memory.seen().get() })
 }
 
 impl Tried<'_> {
@@ -55,9 +55,9 @@ impl Tried<'_> {
         Ok(all)
     }
 
-    /// Where no layout of the chips fits: the host's memory, and more chips.
-    pub(super) fn for_chips(&self, chips: u64) -> Result<Vec<ChangeCard>, Error> {
-        let mut all = Vec::new();
+    /// Where no layout of the chips fits: an optimizer that keeps less, the host's memory, and more chips.
+    pub(super) fn for_chips(&self, catalog: &Catalog, chips: u64) -> Result<Vec<ChangeCard>, Error> {
+        let mut all: Vec<ChangeCard> = self.optimizer(catalog)?.into_iter().collect();
         if !self.request.wide && self.asked.fixed.offload().is_none() {
             let space = self.asked.fixed.space(self.machine, &self.job, chips, true);
             let found = Searcher::new(self.machine, &self.job, &space, self.cancel)?.search(1, self.cancel)?;
@@ -65,6 +65,29 @@ impl Tried<'_> {
         }
         all.extend(self.chips(chips)?);
         Ok(all)
+    }
+
+    /// An optimizer that keeps moments in 8 bits, by the program it is run with, where that is enough.
+    fn optimizer(&self, catalog: &Catalog) -> Result<Option<ChangeCard>, Error> {
+        if self.request.optimizer.is_some() {
+            return Ok(None);
+        }
+        let optimizer = Optimizer::Adamw8bit;
+        let request = Request { optimizer: Some(optimizer), ..self.request.clone() };
+        let asked = Asked::new(catalog, &request)?;
+        let setup = resolve(catalog, &asked, &request)?;
+        let shape = layered(&setup.model, &asked.model)?;
+        let format = asked.format_on(&setup.system.chip);
+        let machine = machine_of(catalog, &request, &setup, format)?;
+        let job = Job { shape, format, ..self.job };
+        let tried = Tried { setup: &setup, machine: &machine, job, asked: &asked, request: &request, ..*self };
+        let (found, _) = searched(&tried, setup.system.n_chips)?;
+        let name = optimizer.to_string();
+        Ok(found.best.first().filter(|c| c.fits).map(|best| {
+            let mut change = card(says("fits_optimizer").with("optimizer", &name), best);
+            change.with.insert("optimizer".into(), name.into());
+            change
+        }))
     }
 
     fn fitting(&self, what: Remark, cuts: impl Iterator<Item = Cut>) -> Option<ChangeCard> {

@@ -116,9 +116,14 @@ pub(super) fn adjust(r: &Request, stack: &mut Arc<TrainingStack>) {
     }
 }
 
-/// Whether the answer has a card of it.
-pub(super) fn wanted(r: &Request) -> bool {
-    r.peaks || r.chunked_loss || r.lora.is_some() || r.qlora || r.optimizer.is_some() || r.mean_tokens.is_some()
+/// Whether the answer has a card of it: where something is tuned, or its peaks are to be shown.
+fn wanted(r: &Request) -> bool {
+    r.peaks || tunes(r)
+}
+
+/// Whether something is asked for that people do with PyTorch's own means.
+pub(super) fn tunes(r: &Request) -> bool {
+    r.chunked_loss || r.lora.is_some() || r.qlora || r.optimizer.is_some() || r.mean_tokens.is_some()
 }
 
 pub(super) struct Run<'a> {
@@ -144,7 +149,7 @@ pub(super) fn card(r: &Request, model: &rackmath_spec::Model, run: &Run<'_>) -> 
     };
     let trained = adapters.unwrap_or(all);
     let full = (!cut.tuning.is_full()).then(|| weigh(machine, job, Cut { tuning: Tuning::Full, ..cut })).flatten();
-    let capacity = machine.chip.memory.size().get();
+    let capacity = machine.chip.memory.seen().get();
     let fullest = stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
     let largest = largest(machine, job, cut);
     let parts = prepared.stages(cut.pp, cut.spread);
@@ -254,11 +259,39 @@ mod tests {
 
     #[test]
     fn a_step_without_gradients_of_weights_is_shorter_and_expanding_takes_longer() {
-        // With peaks asked for, all weights are trained by the same program.
-        let time = |lora, qlora| asked(Request { lora, qlora, peaks: true, ..Request::default() }).step_s;
+        let stack = || Some("torchtitan".into());
+        let time = |lora, qlora| asked(Request { lora, qlora, stack: stack(), ..Request::default() }).step_s;
         let (full, lora, qlora) = (time(None, false), time(Some(16), false), time(Some(16), true));
         assert!(lora < full && lora < qlora && lora > 0.5 * full, "{full} {lora} {qlora}");
         assert!(time(Some(16), false) < time(Some(256), false));
+    }
+
+    #[test]
+    fn showing_peaks_changes_no_figure() {
+        let (plain, shown) = (asked(Request::default()), asked(Request { peaks: true, ..Request::default() }));
+        assert!(plain.tuned.is_none() && shown.tuned.is_some());
+        assert_eq!((plain.stack, plain.layout, plain.step_s), (shown.stack, shown.layout, shown.step_s));
+    }
+
+    #[test]
+    fn what_fits_lies_within_what_a_program_finds_on_the_chip() {
+        let on = |on: &str| Request { model: Some("llama-3.1-8b".into()), on: Some(on.into()), ..Request::default() };
+        let a = answer_on(&rackmath_catalog::embedded(), &on("8xh100"), 1).unwrap();
+        // `torch.cuda.mem_get_info` of an H100 SXM: 79.19 GiB.
+        assert!((a.capacity_bytes - 79.19 * 1024f64.powi(3)).abs() < 0.01 * 1024f64.powi(3), "{}", a.capacity_bytes);
+        assert!(a.fits && a.stages.iter().all(|s| s.total_bytes <= a.capacity_bytes), "{:?}", a.stages);
+    }
+
+    #[test]
+    fn an_optimizer_that_keeps_less_is_offered_where_it_fits_and_fits_when_applied() {
+        let given = Request { model: Some("mistral-7b".into()), on: Some("4xrtx-3090".into()), ..Request::default() };
+        let given = Request { global_batch: Some(16), sequence: Some(2048), ..given };
+        let catalog = rackmath_catalog::embedded();
+        let a = answer_on(&catalog, &given, 1).unwrap();
+        let change = a.changes.iter().find(|c| c.what.says == "fits_optimizer").unwrap();
+        assert!(!a.fits && change.chips <= 4, "{change:?}");
+        let optimizer = serde_json::from_value(change.with["optimizer"].clone()).unwrap();
+        assert!(answer_on(&catalog, &Request { optimizer: Some(optimizer), ..given }, 1).unwrap().fits);
     }
 
     #[test]
