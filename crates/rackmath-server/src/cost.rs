@@ -134,7 +134,7 @@ const TOKEN_MS: f64 = 0.000_1;
 const UNKNOWN: Extent = Extent { layouts: 2e3, prepared: 1e4, weighed: 1e6, simulated: 0.0, tokens: 0.0 };
 
 /// Bytes of a state and of a layout while a plan is looked for.
-const STATE_BYTES: f64 = 300.0;
+const STATE_BYTES: f64 = 330.0;
 const LAYOUT_BYTES: f64 = 3000.0;
 
 /// Bytes of a simulated deployment with what it remembers of its requests.
@@ -175,122 +175,194 @@ impl Search {
 }
 
 pub fn of(catalog: &Catalog, question: Question, fields: &Map<String, Value>) -> Cost {
-    use Question as Q;
-    // What is refused is soon said; what is brought along is not known yet, and taken for large.
-    let unknown = if fields.contains_key("files") { UNKNOWN } else { Extent::default() };
-    let extent = question.extent(catalog, fields).unwrap_or(unknown);
-    let under = match question {
-        Q::Whatif | Q::Frontier | Q::Compare | Q::Outlook | Q::Hardware => "plan.",
-        Q::EstimateSweep | Q::Capacity => "estimate.",
-        _ => "",
-    };
-    let read = Read { fields, under };
-    let own = Read { fields, under: "" };
-    let times = |place: &'static str, usual: f64| own.number(place).unwrap_or(usual).max(0.0) / usual;
-    let driven = |ms: f64, place: &'static str, usual: f64| {
-        (ms * times(place, usual).max(0.02), Some((place, own.number(place).unwrap_or(usual))))
-    };
-    let solved = read.at("seek.solve").and_then(Value::as_str);
-    let rated = read.number("rate_per_s").is_some() || read.percentile() || solved == Some("rate");
-    // Groups that share experts are simulated step by step, others leap from event to event.
-    let named = |place: &str| own.at(place).or_else(|| read.at(place)).and_then(Value::as_str);
-    let experts = |place: &str, usual: bool| match named(place).map(|name| catalog.model(name)) {
-        None => usual,
-        Some(model) => model.is_ok_and(|m| m.shape().is_some_and(|shape| shape.moe().is_some())),
-    };
-    // Such groups are what a scale-up domain of many chips is for; the usual machine is one.
-    let many = |name: &str| catalog.system(name).is_ok_and(|s| s.levels.first().is_some_and(|level| level.chips > 16));
-    let rack = named("setting.on").is_none_or(many);
-    let stepped = |on_rack: f64, with: f64, without: f64| match experts("setting.model", true) {
-        true if rack => on_rack,
-        true => with,
-        false => without,
-    };
-    // Rooflines and closed forms of the lecture are quick beside predictions.
-    let lecture = named("rates.rates") == Some("board") || named("setting.counting") == Some("lecture");
-    // The most that was seen of each, and some more (`benches/cost.rs`).
-    let mut bytes = match question {
-        Q::Validate => 110e6,
-        // Layouts of a model with experts, whatever is searched for.
-        Q::Train => 112e6,
-        Q::Reversible => 36e6,
-        // States of every layout in each format and engine; what is dropped early is not held.
-        Q::Plan | Q::Whatif | Q::Frontier | Q::Hardware | Q::Outlook | Q::Compare => {
-            let runs = if extent.simulated > 0.0 { RUN_BYTES } else { 0.0 };
-            11e6 + runs + STATE_BYTES * extent.prepared + LAYOUT_BYTES * extent.layouts
-        }
-        Q::Lecture => 14e6,
-        Q::Estimate | Q::Capacity if rated || question == Q::Capacity => RUN_BYTES,
-        Q::Estimate | Q::EstimateSweep | Q::Capacity | Q::Station | Q::Rl => 9e6,
-        Q::Simulate | Q::Models | Q::Chips => 6e6,
-        _ => 3e6,
-    };
-    let (ms, by) = match question {
-        Q::Validate => (3500.0, None),
-        // Two networks are made and held against each other, however few the steps.
-        Q::Reversible => (1800.0 + 21.0 * own.number("steps").unwrap_or(20.0), None),
-        Q::Lecture => (430.0, None),
-        Q::Lifecycle => (90.0, None),
-        Q::Scaling => (20.0, None),
-        Q::Cache | Q::Cost | Q::Own if lecture => (1.0, None),
-        Q::Cache | Q::Cost | Q::Own => (if named("setting.model").is_none() { 10.0 } else { 6.0 }, None),
-        // Closed forms, and lines that are read.
-        Q::Explain | Q::Practice | Q::Step | Q::Racks | Q::When | Q::Layout | Q::Curve | Q::Goodput => (1.0, None),
-        Q::Names | Q::Models | Q::Chips => (2.5, None),
-        Q::Check | Q::Price | Q::Trace | Q::Systems | Q::Fastmode => (1.0, None),
-        Q::Simulate => {
-            let requests = own.number("traffic.requests").unwrap_or(10_000.0);
-            let runs = own.at("compare").and_then(Value::as_str).map_or(1.0, |c| c.split(',').count() as f64);
-            let slow = if own.said("step_by_step") { 30.0 } else { 1.0 };
-            if own.said("each") || own.at("window").is_some() {
-                bytes += 600.0 * requests * runs;
-            }
-            let osl = own.number("traffic.osl").unwrap_or(250.0);
-            let pools = if own.at("fleet.prefill_replicas").is_some() { POOLS } else { 1.0 };
-            (1.0 + simulated(requests * runs, osl) * slow * pools, Some(("traffic.requests", requests)))
-        }
-        Q::Station if own.number("requests").is_some() => driven(0.1, "requests", 1000.0),
-        Q::Station => (4.0, None),
-        Q::Train => (5.0 + RUNS.ms(&extent), None),
-        Q::Deduce => {
-            let doubled = own.number("log2_points").unwrap_or(14.0) - 14.0;
-            bytes += 64.0 * (doubled + 14.0).min(40.0).exp2();
-            // Half of it is there however few the points.
-            (14.0 + 13.0 * doubled.exp2(), None)
-        }
-        Q::Plan | Q::Whatif | Q::Frontier | Q::Compare | Q::Outlook | Q::Hardware => {
-            (2.0 + PLANS.ms(&extent), read.chips().map(|n| ("chips", n)))
-        }
-        Q::Estimate if read.said("embed") => (2.0, None),
-        Q::Estimate if solved.is_some() => (if rated { stepped(20_000.0, 3000.0, 300.0) } else { 60.0 }, None),
-        Q::Capacity => (stepped(13_000.0, 600.0, 300.0), None),
-        Q::Rl => (if experts("model", false) { 500.0 } else { 2.5 }, None),
-        // At a rate it is simulated, the changes that would help are too, and the rate that holds is looked for.
-        Q::Estimate if rated => {
-            let osl = read.number("osl").unwrap_or(1000.0);
-            (stepped(5.5, 1.6, 0.25) * simulated(10_000.0, osl), None)
-        }
-        Q::Estimate => (2.0, None),
-        Q::EstimateSweep => driven(1.0, "points", 41.0),
-        Q::Pipeline => {
-            // Of all six, those that are searched for take most of the time.
-            let (schedules, cell_ms, cell_bytes) = match own.at("schedule").and_then(Value::as_str) {
-                Some("all") => (6.0, 2e-3, 1100.0),
-                // Gradients of weights are put where there is room.
-                Some(name) if name.starts_with("zb") => (1.0, 1e-3, 400.0),
-                _ => (1.0, 3e-4, 400.0),
-            };
-            let one = own.number("stages").unwrap_or(4.0) * own.number("virtual_stages").unwrap_or(1.0);
-            let cells = 3.0 * schedules * one * own.number("micro_batches").unwrap_or(4.0);
-            bytes += cell_bytes * cells;
-            (0.5 + cell_ms * cells, Some(("micro_batches", own.number("micro_batches").unwrap_or(4.0))))
-        }
-        _ => (8.0, None),
-    };
-    let brought: usize = fields.get("files").map_or(0, |files| files.to_string().len());
+    let asked = Asked::new(catalog, question, fields);
+    let (ms, by) = asked.time();
     // Files are read and looked through: as values they are many times their length.
-    let bytes = bytes + 20.0 * brought as f64;
-    Cost { seconds: (ms + brought as f64 / 1e4) / 1e3, bytes, by }
+    let brought = fields.get("files").map_or(0, |files| files.to_string().len()) as f64;
+    Cost { seconds: (ms + brought / 1e4) / 1e3, bytes: asked.memory() + 20.0 * brought, by }
+}
+
+/// Milliseconds, and the field that most of them grow with.
+type Time = (f64, Option<(&'static str, f64)>);
+
+/// A question with what is counted of its request.
+struct Asked<'a> {
+    catalog: &'a Catalog,
+    question: Question,
+    extent: Extent,
+    /// The request, and the part of it that counts.
+    own: Read<'a>,
+    read: Read<'a>,
+}
+
+impl<'a> Asked<'a> {
+    fn new(catalog: &'a Catalog, question: Question, fields: &'a Map<String, Value>) -> Self {
+        use Question as Q;
+        // What is refused is soon said; what is brought along is not known yet, and taken for large.
+        let unknown = if fields.contains_key("files") { UNKNOWN } else { Extent::default() };
+        let extent = question.extent(catalog, fields).unwrap_or(unknown);
+        let under = match question {
+            Q::Whatif | Q::Frontier | Q::Compare | Q::Outlook | Q::Hardware => "plan.",
+            Q::EstimateSweep | Q::Capacity => "estimate.",
+            _ => "",
+        };
+        Self { catalog, question, extent, own: Read { fields, under: "" }, read: Read { fields, under } }
+    }
+
+    fn named(&self, place: &str) -> Option<&str> {
+        self.own.at(place).or_else(|| self.read.at(place)).and_then(Value::as_str)
+    }
+
+    fn experts(&self, place: &str, usual: bool) -> bool {
+        match self.named(place).map(|name| self.catalog.model(name)) {
+            None => usual,
+            Some(model) => model.is_ok_and(|m| m.shape().is_some_and(|shape| shape.moe().is_some())),
+        }
+    }
+
+    /// Groups that share experts are simulated step by step, others leap from event to event. Such groups are what a scale-up domain of
+    /// many chips is for, and the usual machine is one.
+    fn stepped(&self, on_rack: f64, with: f64, without: f64) -> f64 {
+        let many = |name: &str| self.catalog.system(name).is_ok_and(|s| s.levels.first().is_some_and(|l| l.chips > 16));
+        match self.experts("setting.model", true) {
+            true if self.named("setting.on").is_none_or(many) => on_rack,
+            true => with,
+            false => without,
+        }
+    }
+
+    fn solved(&self) -> Option<&str> {
+        self.read.at("seek.solve").and_then(Value::as_str)
+    }
+
+    /// Whether requests are simulated.
+    fn rated(&self) -> bool {
+        self.read.number("rate_per_s").is_some() || self.read.percentile() || self.solved() == Some("rate")
+    }
+
+    /// Requests of a simulation, and how many runs of them.
+    fn runs(&self) -> (f64, f64) {
+        let runs = self.own.at("compare").and_then(Value::as_str).map_or(1.0, |c| c.split(',').count() as f64);
+        (self.own.number("traffic.requests").unwrap_or(10_000.0), runs)
+    }
+
+    /// Points of a posterior, as a power of two.
+    fn log2_points(&self) -> f64 {
+        self.own.number("log2_points").unwrap_or(14.0)
+    }
+
+    /// Cells of pipelines, and what each takes: milliseconds and bytes.
+    fn cells(&self) -> (f64, f64, f64) {
+        // Of all six schedules, those that are searched for take most of the time.
+        let (schedules, ms, bytes) = match self.own.at("schedule").and_then(Value::as_str) {
+            Some("all") => (6.0, 1e-3, 1100.0),
+            // Gradients of weights are put where there is room.
+            Some(name) if name.starts_with("zb") => (1.0, 3e-4, 400.0),
+            _ => (1.0, 3e-4, 400.0),
+        };
+        let count = |place, usual| self.own.number(place).unwrap_or(usual);
+        let one = count("stages", 4.0) * count("virtual_stages", 1.0) * count("micro_batches", 4.0);
+        (3.0 * schedules * one, ms, bytes)
+    }
+
+    /// Bytes: the most that was seen of each, and some more (`benches/cost.rs`).
+    fn memory(&self) -> f64 {
+        use Question as Q;
+        match self.question {
+            Q::Validate => 110e6,
+            // Layouts of a model with experts, whatever is searched for.
+            Q::Train => 112e6,
+            Q::Reversible => 36e6,
+            // States of every layout in each format and engine; what is dropped early is not held.
+            Q::Plan | Q::Whatif | Q::Frontier | Q::Hardware | Q::Outlook | Q::Compare => {
+                let runs = if self.extent.simulated > 0.0 { RUN_BYTES } else { 0.0 };
+                11e6 + runs + STATE_BYTES * self.extent.prepared + LAYOUT_BYTES * self.extent.layouts
+            }
+            Q::Lecture => 14e6,
+            Q::Capacity => RUN_BYTES,
+            Q::Estimate if self.rated() => RUN_BYTES,
+            Q::Rl if self.experts("model", false) => 12e6,
+            Q::Estimate | Q::EstimateSweep | Q::Station | Q::Rl => 9e6,
+            Q::Simulate if self.own.said("each") || self.own.at("window").is_some() => {
+                let (requests, runs) = self.runs();
+                6e6 + 600.0 * requests * runs
+            }
+            Q::Simulate | Q::Models | Q::Chips => 6e6,
+            Q::Deduce => 3e6 + 64.0 * self.log2_points().min(40.0).exp2(),
+            Q::Pipeline => {
+                let (cells, _, bytes) = self.cells();
+                3e6 + cells * bytes
+            }
+            _ => 3e6,
+        }
+    }
+
+    fn time(&self) -> Time {
+        use Question as Q;
+        let own = &self.own;
+        let driven = |ms: f64, place: &'static str, usual: f64| {
+            let given = own.number(place).unwrap_or(usual);
+            (ms * (given.max(0.0) / usual).max(0.02), Some((place, given)))
+        };
+        match self.question {
+            Q::Simulate => {
+                let (requests, runs) = self.runs();
+                let slow = if own.said("step_by_step") { 30.0 } else { 1.0 };
+                let pools = if own.at("fleet.prefill_replicas").is_some() { POOLS } else { 1.0 };
+                let osl = own.number("traffic.osl").unwrap_or(250.0);
+                (1.0 + simulated(requests * runs, osl) * slow * pools, Some(("traffic.requests", requests)))
+            }
+            Q::Station if own.number("requests").is_some() => driven(0.1, "requests", 1000.0),
+            Q::EstimateSweep => driven(1.0, "points", 41.0),
+            Q::Plan | Q::Whatif | Q::Frontier | Q::Compare | Q::Outlook | Q::Hardware => {
+                (2.0 + PLANS.ms(&self.extent), self.read.chips().map(|n| ("chips", n)))
+            }
+            Q::Pipeline => {
+                let (cells, ms, _) = self.cells();
+                (0.5 + ms * cells, Some(("micro_batches", own.number("micro_batches").unwrap_or(4.0))))
+            }
+            _ => (self.fixed(), None),
+        }
+    }
+
+    /// Milliseconds of a question that no single number of its request makes longer.
+    fn fixed(&self) -> f64 {
+        use Question as Q;
+        let own = &self.own;
+        // Rooflines and closed forms of the lecture are quick beside predictions.
+        let lecture = self.named("rates.rates") == Some("board") || self.named("setting.counting") == Some("lecture");
+        match self.question {
+            Q::Validate => 3500.0,
+            // Two networks are made and held against each other, however few the steps.
+            Q::Reversible => 1800.0 + 21.0 * own.number("steps").unwrap_or(20.0),
+            Q::Lecture => 430.0,
+            Q::Lifecycle => 90.0,
+            Q::Scaling => 20.0,
+            Q::Cache | Q::Cost | Q::Own if lecture => 1.0,
+            Q::Cache | Q::Cost | Q::Own if self.named("setting.model").is_some() => 6.0,
+            Q::Cache | Q::Cost | Q::Own => 10.0,
+            // Closed forms, and lines that are read.
+            Q::Explain | Q::Practice | Q::Step | Q::Racks | Q::When | Q::Layout | Q::Curve | Q::Goodput => 1.0,
+            Q::Check | Q::Price | Q::Trace | Q::Systems | Q::Fastmode => 1.0,
+            Q::Names | Q::Models | Q::Chips => 2.5,
+            Q::Station => 4.0,
+            Q::Train => 5.0 + RUNS.ms(&self.extent),
+            // Half of it is there however few the points.
+            Q::Deduce => 14.0 + 13.0 * (self.log2_points() - 14.0).exp2(),
+            Q::Rl if self.experts("model", false) => 500.0,
+            Q::Rl => 2.5,
+            Q::Capacity => self.stepped(13_000.0, 600.0, 300.0),
+            Q::Estimate if self.read.said("embed") => 2.0,
+            Q::Estimate if self.solved().is_some() && self.rated() => self.stepped(20_000.0, 3000.0, 300.0),
+            Q::Estimate if self.solved().is_some() => 60.0,
+            // At a rate it is simulated, the changes that would help are too, and the rate that holds is looked for.
+            Q::Estimate if self.rated() => {
+                self.stepped(5.5, 1.6, 0.25) * simulated(10_000.0, self.read.number("osl").unwrap_or(1000.0))
+            }
+            Q::Estimate => 2.0,
+            _ => 8.0,
+        }
+    }
 }
 
 #[cfg(test)]

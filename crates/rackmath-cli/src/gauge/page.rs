@@ -130,29 +130,25 @@ fn sentence(text: &str) -> String {
     format!("{first}{}{}", letters.as_str(), if text.ends_with(['.', '!']) { "" } else { "." })
 }
 
+/// What the prediction is for and rests on, what binds by it, and which other figures are off; the worst stands in the verdict.
 fn predicted(out: &mut String, beside: &Result<Beside, Remark>, style: Style) {
-    match beside {
-        Ok(b) => {
-            let whose = says("gauge_predicted_for").with("model", &b.model).with("machine", &b.machine);
-            let _ = writeln!(out, "\n  {}", words(&whose.with("engine", &b.engine)));
-            if let Some(e) = &b.evidence {
-                let _ = writeln!(out, "  {}", style.dim(&words(e)));
-            }
-            if let Some(binds) = &b.binds {
-                let _ = writeln!(out, "  {}", words(&says("gauge_bound_by").with("what", binds)));
-            }
-            if let Some(p) = &b.problem {
-                let _ = writeln!(out, "  {}", style.bad(&words(p)));
-            }
-            for line in b.blame.iter().skip(1) {
-                out.push_str(&style.wrapped("  - ", "    ", &words(line)));
-                if !out.ends_with('\n') {
-                    out.push('\n');
-                }
-            }
+    let Ok(b) = beside else { return };
+    let whose = says("gauge_predicted_for").with("model", &b.model).with("machine", &b.machine);
+    let _ = writeln!(out, "\n  {}", words(&whose.with("engine", &b.engine)));
+    if let Some(e) = &b.evidence {
+        let _ = writeln!(out, "  {}", style.dim(&words(e)));
+    }
+    if let Some(binds) = &b.binds {
+        let _ = writeln!(out, "  {}", words(&says("gauge_bound_by").with("what", binds)));
+    }
+    if let Some(p) = &b.problem {
+        let _ = writeln!(out, "  {}", style.bad(&words(p)));
+    }
+    for line in b.blame.iter().skip(1) {
+        out.push_str(&style.wrapped("  - ", "    ", &words(line)));
+        if !out.ends_with('\n') {
+            out.push('\n');
         }
-        // Said on top.
-        Err(_) => {}
     }
 }
 
