@@ -340,7 +340,7 @@ impl<'a> Asked<'a> {
             Q::Scaling => 20.0,
             Q::Cache | Q::Cost | Q::Own if lecture => 1.0,
             Q::Cache | Q::Cost | Q::Own if self.named("setting.model").is_some() => 6.0,
-            Q::Cache | Q::Cost | Q::Own => 10.0,
+            Q::Cache | Q::Cost | Q::Own => 13.0,
             // Closed forms, and lines that are read.
             Q::Explain | Q::Practice | Q::Step | Q::Racks | Q::When | Q::Layout | Q::Curve | Q::Goodput => 1.0,
             Q::Check | Q::Price | Q::Trace | Q::Systems | Q::Fastmode => 1.0,
@@ -350,7 +350,7 @@ impl<'a> Asked<'a> {
             // Half of it is there however few the points.
             Q::Deduce => 14.0 + 13.0 * (self.log2_points() - 14.0).exp2(),
             Q::Rl if self.experts("model", false) => 500.0,
-            Q::Rl => 2.5,
+            Q::Rl => 5.0,
             Q::Capacity => self.stepped(13_000.0, 600.0, 300.0),
             Q::Estimate if self.read.said("embed") => 2.0,
             Q::Estimate if self.solved().is_some() && self.rated() => self.stepped(20_000.0, 3000.0, 300.0),

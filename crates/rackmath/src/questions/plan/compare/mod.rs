@@ -120,8 +120,7 @@ pub struct Flip {
 /// What the plans would have to look through.
 pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
     let (_, questions) = questions(&r.plan, &r.systems, &r.models, &r.engines)?;
-    let each = |question| plan::extent(catalog, question).map(Extent::in_means);
-    crate::extent::sum(questions.iter().map(|(_, question)| each(question)))
+    crate::extent::sum(questions.iter().map(|(_, question)| plan::extent(catalog, question)))
 }
 
 /// Answers on so many threads; the answer is the same.
