@@ -243,3 +243,20 @@ impl Ready {
         prompts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Mistral 7B keeps 32 layers of 8 heads of 128, keys and values of two bytes: 131,072 bytes a token, of 22,000 or of its window of 4,096.
+    #[test]
+    fn a_window_is_kept_to_unless_the_engine_wants_it_named() {
+        let catalog = rackmath_catalog::embedded();
+        let kept = |engine: &str| {
+            let on = Deployment::named(&catalog, "mistral-7b", "h100-sxm", engine).unwrap();
+            crate::kv::cache(&on.model, Dtype::Bf16).stored(Tokens::new(22_000.0)).get()
+        };
+        assert_eq!(kept("trtllm@0.17"), 131_072.0 * 22_000.0);
+        assert_eq!(kept("vllm"), 131_072.0 * 4_096.0);
+    }
+}

@@ -253,3 +253,21 @@ impl Stage<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A queue that has grown to ten minutes hardly grows by the last tenth of a run, and is seen over the whole of it; one that is as long
+    /// all the time is not said to grow.
+    #[test]
+    fn a_queue_that_grew_while_nobody_counted_is_a_growing_queue() {
+        let outcome = |id: u64, queue: f64| Outcome { id, queue: (queue * 1e9) as Ns, ..Outcome::default() };
+        let e2e = 660e9;
+        let growing: Vec<Outcome> = (0..6400).map(|id| outcome(id, id as f64 / 10.0)).collect();
+        assert!(grows(&waits(growing[5760..].iter()), e2e).is_none());
+        assert!(grows(&waits(growing.iter()), e2e).is_some());
+        let steady: Vec<Outcome> = (0..6400).map(|id| outcome(id, 600.0 + (id * 7 % 13) as f64)).collect();
+        assert!(grows(&waits(steady.iter()), e2e).is_none());
+    }
+}
