@@ -8,6 +8,7 @@ use rackmath_measure::judge;
 use rackmath_measure::read::Observed;
 use rackmath_report::Style;
 use rackmath_report::reply::Detail;
+use rackmath_report::text::sentence;
 use rackmath_report::words::words;
 use std::fmt::Write as _;
 
@@ -121,13 +122,6 @@ fn head(said: &[Remark], good: bool, style: Style) -> String {
     let text = said.iter().map(|s| sentence(&words(s))).collect::<Vec<_>>().join(" ");
     let text = style.wrapped("", "", &text);
     format!("{}\n", if good { style.bold(text.trim_end()) } else { style.bad(text.trim_end()) })
-}
-
-/// With a capital in front and a full stop behind.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map_or_else(String::new, |c| c.to_uppercase().collect());
-    format!("{first}{}{}", letters.as_str(), if text.ends_with(['.', '!']) { "" } else { "." })
 }
 
 /// What the prediction is for and rests on, what binds by it, and which other figures are off; the worst stands in the verdict.

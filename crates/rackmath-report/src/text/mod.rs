@@ -45,6 +45,7 @@ use rackmath::ask::Reply;
 use rackmath::{Error, curve, reversible, step};
 
 pub use compose::LINES;
+pub use page::sentence;
 pub use probe::{probe, roofline};
 
 pub fn page(reply: &Reply, show: Show<'_>, style: Style) -> Result<String, Error> {

@@ -278,7 +278,7 @@ impl Page {
 }
 
 /// With a capital and a full stop, where it begins with a word and not with a name.
-pub(super) fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     let word = first.trim_end_matches([',', ':', ';', '.']);
     let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
