@@ -34,6 +34,7 @@ fn plan(rate: f64, requests: usize) -> Plan {
         ceiling: Ceiling::default(),
         targets: Targets::default(),
         seed: 7,
+        keep: rackmath_measure::gauge::KEPT_BYTES,
     }
 }
 

@@ -72,6 +72,7 @@ fn plan() -> Plan {
         ceiling: Ceiling::default(),
         targets: Targets::default(),
         seed: 5,
+        keep: rackmath_measure::gauge::KEPT_BYTES,
     }
 }
 

@@ -81,6 +81,7 @@ fn plan(arrivals: Arrivals, requests: usize) -> Plan {
         ceiling: Ceiling::default(),
         targets: Targets::default(),
         seed: 3,
+        keep: rackmath_measure::gauge::KEPT_BYTES,
     }
 }
 

@@ -20,8 +20,8 @@ use rackmath::limit::AtMost;
 use rackmath::remark::{Remark, says};
 use rackmath::{Catalog, Error, estimate};
 use rackmath_measure::gauge::{
-    Arrivals, Ceiling, Ended, Endpoint, FOR_P99, Found, Lengths, Limits, Measured, Plan, Server, Sharing, Step, Stop,
-    Targets, knee, replayed,
+    Arrivals, Ceiling, Ended, Endpoint, FOR_P99, Found, KEPT_BYTES, Lengths, Limits, MOST_REQUESTS, Measured, Plan,
+    Server, Sharing, Step, Stop, Targets, knee, replayed,
 };
 use rackmath_measure::read::{self, Observed};
 use rackmath_report::words::words;
@@ -268,11 +268,12 @@ fn plan(given: &ArgMatches, typed: &Map<String, Value>, request: &estimate::Requ
         (None, Some(n)) => Arrivals::Closed { concurrency: n.round().max(0.0) as usize },
         (None, None) => open(1.0),
     };
+    let turns = whole(given, "turns")?.unwrap_or(1) as u32;
     let requests = match (whole(given, "requests")?, &arrivals) {
         (Some(n), _) => n as usize,
         (None, Arrivals::Open { rate, .. }) => (rate * duration).ceil().max(1.0) as usize,
         // As many as can be asked in the time; the time ends it.
-        (None, _) => 100_000,
+        (None, _) => MOST_REQUESTS / (turns.max(1) as usize),
     };
     let timed = given.get_one::<String>("requests").is_none() || given.get_one::<String>("duration").is_some();
     let length = |key: &str, n: f64| if typed.contains_key(key) { n } else { n.min(256.0) };
@@ -287,7 +288,7 @@ fn plan(given: &ArgMatches, typed: &Map<String, Value>, request: &estimate::Requ
         sharing: Sharing {
             prefix: whole(given, "shared-prefix")?.unwrap_or(0) as u32,
             groups: whole(given, "prefix-groups")?.unwrap_or(1) as u32,
-            turns: whole(given, "turns")?.unwrap_or(1) as u32,
+            turns,
             think_s: seconds(given, "think")?.unwrap_or(0.0),
         },
         requests,
@@ -298,6 +299,7 @@ fn plan(given: &ArgMatches, typed: &Map<String, Value>, request: &estimate::Requ
             e2e: request.e2e_ms.map(|t| t.ms * 1e-3),
         },
         seed: whole(given, "seed")?.unwrap_or(1),
+        keep: if given.get_one::<PathBuf>("records").is_some() { usize::MAX } else { KEPT_BYTES },
     };
     Ok((plan, duration))
 }

@@ -223,6 +223,10 @@ pub fn measured(
         digits(w.to),
         if w.whole { format!(" ({})", words(&says("gauge_whole_run"))) } else { String::new() }
     );
+    if s.one_in > 1 {
+        let said = says("gauge_sampled").with("one_in", s.one_in as f64);
+        let _ = writeln!(out, "         {}", style.dim(&words(&said)));
+    }
     if w.lengths < judge::LENGTHS && !w.whole {
         let said = says("gauge_short_run").with("lengths", w.lengths).with("least", judge::LENGTHS);
         let _ = writeln!(out, "         {}", style.dim(&words(&said)));
@@ -230,11 +234,7 @@ pub fn measured(
     let c = &s.client;
     let lag = format!("{:.3} ms at p99 (limit {:.2})", c.lag_p99_s * 1e3, c.lag_limit_s * 1e3);
     let cpu = c.cpu.map_or_else(String::new, |x| format!(", {:.0} % of a core", x * 100.0));
-    let line = format!(
-        "  client: late by {lag}{cpu}; {} new connections, {} replaced",
-        c.connect.as_ref().map_or(0, |f| f.count),
-        c.reopened
-    );
+    let line = format!("  client: late by {lag}{cpu}; {} new connections, {} replaced", c.opened, c.reopened);
     let _ = writeln!(
         out,
         "{}",

@@ -6,9 +6,9 @@
 use super::chunk::{Chunk, short};
 use super::http::{Client, Connection, Fault, Limits, Stop, Wait};
 use super::prompt::Writing;
-use super::schedule::{Arrival, Arrivals, Follow};
+use super::record::{Counted, Log, Record};
+use super::schedule::{Arrival, Arrivals, Follow, Schedule};
 use crate::sse::Events;
-use rackmath_sim::series::Histogram;
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -17,91 +17,10 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
-/// Pieces of answers that are kept one by one, 8 bytes each; beyond them only their gaps are counted.
-const KEPT_PIECES: usize = 16 << 20;
 /// Bodies that are written ahead.
 const AHEAD: usize = 256;
 /// So many refused connections in a row, over so long, and the server counts as gone.
 const GONE: (usize, f64) = (20, 3.0);
-
-/// How the tokens of an answer were counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Counted {
-    /// In every chunk, by the server.
-    Continuous,
-    /// At the end, by the server.
-    Usage,
-    /// Chunks with content, by us.
-    #[default]
-    Chunks,
-}
-
-/// What one request met. Times are seconds after the start of the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Record {
-    pub index: u32,
-    pub turn: u32,
-    pub scheduled: f64,
-    /// When the client took it up: this minus `scheduled` is the client's own lag.
-    pub started: f64,
-    /// How long a connection took, where none was kept.
-    pub connect: f64,
-    pub sent: f64,
-    pub headers: Option<f64>,
-    /// First and last chunk that carried a token.
-    pub first: Option<f64>,
-    pub last: Option<f64>,
-    pub end: f64,
-    /// Microseconds after `sent` and tokens of each chunk with content.
-    pub chunks: Vec<(u32, u16)>,
-    pub asked_input: u32,
-    pub asked_output: u32,
-    /// As the server counted them.
-    pub input: Option<u32>,
-    pub cached: Option<u32>,
-    pub output: u32,
-    pub counted: Counted,
-    pub finish: Option<String>,
-    /// Chunks with bytes that are no UTF-8.
-    pub garbled: u32,
-    /// A kept connection was found closed and replaced.
-    pub reopened: bool,
-    pub fault: Option<Fault>,
-}
-
-impl Record {
-    pub fn ok(&self) -> bool {
-        self.fault.is_none()
-    }
-
-    pub fn lag(&self) -> f64 {
-        (self.started - self.scheduled).max(0.0)
-    }
-
-    pub fn ttft(&self) -> Option<f64> {
-        Some(self.first? - self.scheduled)
-    }
-
-    /// (last - first)/(n - 1), of two tokens or more.
-    pub fn tpot(&self) -> Option<f64> {
-        let span = self.last? - self.first?;
-        (self.output > 1).then(|| span / f64::from(self.output - 1))
-    }
-
-    pub fn e2e(&self) -> Option<f64> {
-        Some(self.last? - self.scheduled)
-    }
-
-    /// Gaps between chunks, each divided over the tokens of the chunk: seconds and tokens.
-    pub fn gaps(&self) -> impl Iterator<Item = (f64, u16)> + '_ {
-        let gap = |w: &[(u32, u16)]| {
-            let n = w[1].1.max(1);
-            (f64::from(w[1].0.saturating_sub(w[0].0)) * 1e-6 / f64::from(n), n)
-        };
-        self.chunks.windows(2).map(gap)
-    }
-}
 
 /// What a run may cost at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -146,24 +65,20 @@ pub enum Ended {
 #[derive(Clone, Debug)]
 pub struct Load {
     pub arrivals: Arrivals,
-    pub schedule: Vec<Arrival>,
+    pub schedule: Schedule,
     pub writing: Writing,
     pub ceiling: Ceiling,
     /// No request begins after so many seconds; for closed loops, and for conversations.
     pub until_s: Option<f64>,
+    /// What may be kept of requests, in bytes ([`KEPT_BYTES`](super::KEPT_BYTES)).
+    pub keep: usize,
 }
 
 /// What was done.
 #[derive(Clone, Debug)]
 pub struct Run {
-    pub records: Vec<Record>,
-    /// Requests the schedule asked for.
-    pub asked: usize,
-    /// Gaps in nanoseconds of requests whose chunks were not kept.
-    pub beyond: Histogram,
+    pub log: Log,
     pub seconds: f64,
-    /// When the last request was to be sent.
-    pub last_scheduled: f64,
     pub ended: Ended,
     /// Processor time of this client as a share of one core.
     pub cpu: Option<f64>,
@@ -178,8 +93,6 @@ struct Shared {
     stop: watch::Receiver<bool>,
     gone: Stop,
     purse: Mutex<Purse>,
-    pieces: AtomicUsize,
-    beyond: Arc<Mutex<Histogram>>,
     done: mpsc::UnboundedSender<Record>,
 }
 
@@ -211,18 +124,6 @@ impl Shared {
         purse.spent.0 += more - unused;
         purse.spent.1 += self.ceiling.cost(more, -unused);
     }
-
-    /// Counts the gaps of an answer whose chunks cannot be kept, and hands it over.
-    fn hand_over(&self, mut record: Record) {
-        if self.pieces.fetch_add(record.chunks.len(), Ordering::Relaxed) > KEPT_PIECES {
-            let mut beyond = self.beyond.lock().unwrap_or_else(PoisonError::into_inner);
-            for (gap, n) in record.gaps() {
-                beyond.add((gap * 1e9) as u64, u64::from(n));
-            }
-            record.chunks = Vec::new();
-        }
-        let _ = self.done.send(record);
-    }
 }
 
 /// One that the client runs in.
@@ -243,7 +144,7 @@ pub fn run(client: &Arc<Client>, load: &Load, stop: &Stop) -> std::io::Result<Ru
     // Time for the first bodies to be written before the first is due.
     let zero = Instant::now() + Duration::from_millis(50);
     let (done, records) = mpsc::unbounded_channel();
-    let (gone, beyond) = (Stop::default(), Arc::<Mutex<Histogram>>::default());
+    let gone = Stop::default();
     let shared = Arc::new(Shared {
         client: Arc::clone(client),
         writing: load.writing.clone(),
@@ -253,35 +154,30 @@ pub fn run(client: &Arc<Client>, load: &Load, stop: &Stop) -> std::io::Result<Ru
         stop: stop.listen(),
         gone: gone.clone(),
         purse: Mutex::default(),
-        pieces: AtomicUsize::new(0),
-        beyond: Arc::clone(&beyond),
         done,
     });
-    let gathering = runtime.spawn(gathered(records, gone.clone()));
+    let gathering = runtime.spawn(gathered(records, gone.clone(), load.keep));
     let all_sent = match load.arrivals {
         Arrivals::Closed { concurrency } => closed(&runtime, shared, &load.schedule, concurrency),
         _ => paced(runtime.handle(), shared, &load.schedule),
     };
-    let mut records = runtime.block_on(gathering).unwrap_or_default();
+    let mut log = runtime.block_on(gathering).map_err(std::io::Error::other)?;
     let seconds = Instant::now().saturating_duration_since(zero).as_secs_f64();
     runtime.shutdown_timeout(Duration::from_millis(100));
-    records.sort_by_key(|r| (r.index, r.turn));
+    log.records.sort_by_key(|r| (r.index, r.turn));
     let ended = match (stop.stopped(), gone.stopped(), all_sent) {
         (true, _, _) => Ended::Stopped,
         (_, true, _) => Ended::Gone,
         (_, _, false) => Ended::Ceiling,
         _ => Ended::Complete,
     };
-    let beyond = beyond.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    // A time limit asks for as many as it holds.
+    log.counts.asked = match (ended, load.until_s) {
+        (Ended::Complete, Some(_)) => log.counts.sent,
+        _ => load.schedule.requests() as u64,
+    };
     Ok(Run {
-        // A time limit asks for as many as it holds.
-        asked: match (ended, load.until_s) {
-            (Ended::Complete, Some(_)) => records.len(),
-            _ => load.schedule.iter().map(Arrival::requests).sum(),
-        },
-        last_scheduled: records.iter().map(|r| r.scheduled).fold(0.0, f64::max),
-        records,
-        beyond,
+        log,
         seconds,
         ended,
         cpu: before.zip(cpu_seconds()).map(|(before, after)| (after - before) / seconds.max(1e-3)),
@@ -289,8 +185,8 @@ pub fn run(client: &Arc<Client>, load: &Load, stop: &Stop) -> std::io::Result<Ru
 }
 
 /// Collects records until nobody can send any more, and notices that a server is gone.
-async fn gathered(mut records: mpsc::UnboundedReceiver<Record>, gone: Stop) -> Vec<Record> {
-    let (mut all, mut refused, mut since) = (Vec::new(), 0, 0.0);
+async fn gathered(mut records: mpsc::UnboundedReceiver<Record>, gone: Stop, keep: usize) -> Log {
+    let (mut log, mut refused, mut since) = (Log::new(keep), 0, 0.0);
     while let Some(record) = records.recv().await {
         match &record.fault {
             Some(Fault::Connect(_)) if refused == 0 => (refused, since) = (1, record.end),
@@ -300,26 +196,26 @@ async fn gathered(mut records: mpsc::UnboundedReceiver<Record>, gone: Stop) -> V
         if refused >= GONE.0 && record.end - since >= GONE.1 {
             gone.now();
         }
-        all.push(record);
+        log.put(record);
     }
-    all
+    log
 }
 
 /// Hands each request over at its time; whether the ceiling let all of them through.
-fn paced(handle: &Handle, shared: Arc<Shared>, schedule: &[Arrival]) -> bool {
+fn paced(handle: &Handle, shared: Arc<Shared>, schedule: &Schedule) -> bool {
     let (bodies, written) = sync_channel(AHEAD);
     let writing = &shared.writing;
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            for arrival in schedule {
-                let body = writing.of(arrival);
-                if bodies.send(body).is_err() {
+            for arrival in schedule.arrivals() {
+                let body = writing.of(&arrival);
+                if bodies.send((arrival, body)).is_err() {
                     break;
                 }
             }
         });
         let mut all_sent = true;
-        for (index, (arrival, body)) in schedule.iter().zip(written.iter()).enumerate() {
+        for (index, (arrival, body)) in written.iter().enumerate() {
             let due = shared.zero + Duration::from_secs_f64(arrival.at);
             if arrival.at > shared.until || !slept(due, &shared) {
                 break;
@@ -329,8 +225,8 @@ fn paced(handle: &Handle, shared: Arc<Shared>, schedule: &[Arrival]) -> bool {
                 all_sent = false;
                 break;
             }
-            let conversation = conversation(Arc::clone(&shared), index as u32, arrival.clone(), body, Some(arrival.at));
-            drop(handle.spawn(conversation));
+            let at = Some(arrival.at);
+            drop(handle.spawn(conversation(Arc::clone(&shared), index as u32, arrival, body, at)));
         }
         drop(written);
         all_sent
@@ -353,25 +249,24 @@ fn slept(due: Instant, shared: &Shared) -> bool {
 }
 
 /// So many are always under way.
-fn closed(runtime: &tokio::runtime::Runtime, shared: Arc<Shared>, schedule: &[Arrival], concurrency: usize) -> bool {
-    let queue: Arc<[Arrival]> = schedule.into();
-    let (next, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+fn closed(runtime: &tokio::runtime::Runtime, shared: Arc<Shared>, schedule: &Schedule, concurrency: usize) -> bool {
+    let queue = Arc::new(Mutex::new(schedule.arrivals().enumerate()));
+    let refused = Arc::new(AtomicUsize::new(0));
     let mut slots = tokio::task::JoinSet::new();
     for _ in 0..concurrency.min(schedule.len()) {
-        let (shared, queue, next, refused) =
-            (Arc::clone(&shared), Arc::clone(&queue), Arc::clone(&next), Arc::clone(&refused));
+        let (shared, queue, refused) = (Arc::clone(&shared), Arc::clone(&queue), Arc::clone(&refused));
         let slot = async move {
             tokio::time::sleep_until(shared.zero.into()).await;
             while !shared.over() && shared.now() < shared.until {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(arrival) = queue.get(index) else { break };
+                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some((index, arrival)) = next else { break };
                 let (input, output) = arrival.tokens();
                 if !shared.reserve(input, output) {
                     refused.fetch_add(1, Ordering::Relaxed);
                     break;
                 }
-                let body = shared.writing.of(arrival);
-                conversation(Arc::clone(&shared), index as u32, arrival.clone(), body, None).await;
+                let body = shared.writing.of(&arrival);
+                conversation(Arc::clone(&shared), index as u32, arrival, body, None).await;
             }
         };
         slots.spawn_on(slot, runtime.handle());
@@ -430,7 +325,7 @@ async fn asked(shared: &Shared, mut record: Record, body: &[u8]) -> bool {
     record.fault = fault;
     shared.settle(&record);
     let good = record.ok();
-    shared.hand_over(record);
+    let _ = shared.done.send(record);
     good
 }
 

@@ -15,6 +15,7 @@ use rackmath_spec::SpecError;
 use rackmath_spec::trace::Trace;
 use rackmath_units::Chance;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// More requests than one client should send.
 pub const MOST_REQUESTS: usize = 4_000_000;
@@ -94,14 +95,53 @@ impl Arrival {
     }
 }
 
-/// Draws a schedule of `requests` first turns.
+/// Requests in order of time. Those that are drawn are drawn as they are needed: a long run takes no more memory than a short one.
+#[derive(Clone, Debug)]
+pub enum Schedule {
+    Drawn(Drawn),
+    Listed(Arc<[Arrival]>),
+}
+
+impl Schedule {
+    pub fn arrivals(&self) -> Box<dyn Iterator<Item = Arrival> + Send> {
+        match self {
+            Self::Drawn(drawn) => Box::new(drawn.clone()),
+            Self::Listed(list) => {
+                let list = Arc::clone(list);
+                Box::new((0..list.len()).map(move |i| list[i].clone()))
+            }
+        }
+    }
+
+    /// First turns.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Drawn(drawn) => drawn.n,
+            Self::Listed(list) => list.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Requests, later turns with them.
+    pub fn requests(&self) -> usize {
+        match self {
+            Self::Drawn(drawn) => drawn.n * drawn.turns,
+            Self::Listed(list) => list.iter().map(Arrival::requests).sum(),
+        }
+    }
+}
+
+/// A schedule of `requests` first turns.
 pub fn drawn(
     arrivals: &Arrivals,
     lengths: Lengths,
     sharing: Sharing,
     requests: usize,
     seed: u64,
-) -> Result<Vec<Arrival>, SpecError> {
+) -> Result<Schedule, SpecError> {
     let Lengths { input, output, spread } = lengths;
     if !(0.0..1.0).contains(&spread) {
         return Err(SpecError::value("spread", spread, "a share of the mean, 0 to below 1"));
@@ -120,73 +160,113 @@ pub fn drawn(
     if requests == 0 || requests.saturating_mul(turns) > MOST_REQUESTS {
         return Err(SpecError::value("requests", requests, format!("1 to {} of them", MOST_REQUESTS / turns)));
     }
-    let (mut gaps, mut sizes) = (Chance::new(seed), Chance::new(seed ^ 0x5eed));
-    let times = times(arrivals, requests, &mut gaps)?;
-    let mut length = |mean: u32| {
-        let even = f64::from(mean) * (1.0 + spread * (2.0 * sizes.uniform() - 1.0));
-        (even.round() as u32).max(1)
-    };
+    let gaps = Gaps::of(arrivals, requests, seed)?;
     // All users of a closed loop begin at once: first answers of all lengths, so that later ones do not end together for ever.
-    let begun = |i: usize| match *arrivals {
-        Arrivals::Closed { concurrency } if i < concurrency && requests >= 8 * concurrency => {
-            (i as f64 + 0.5) / concurrency as f64
-        }
-        _ => 1.0,
+    let staggered = match *arrivals {
+        Arrivals::Closed { concurrency } if requests >= 8 * concurrency => concurrency,
+        _ => 0,
     };
-    let groups = u64::from(sharing.groups.max(1));
-    let schedule = times.into_iter().enumerate().map(|(i, at)| {
-        let own = (1_u64 << 32) + ((i as u64) << 8);
-        let total = length(input).max(sharing.prefix + 1);
-        let mut segments = Vec::with_capacity(2);
-        if sharing.prefix > 0 {
-            segments.push((i as u64 % groups, sharing.prefix));
-        }
-        segments.push((own, total - sharing.prefix));
-        // A later turn adds the answer before it, and as long a message again as is not shared.
-        let then = (1..turns as u64).map(|turn| {
-            let added = length(output) + length((input - sharing.prefix).max(1));
-            Follow { think_s: sharing.think_s, segment: (own + turn, added), output: length(output) }
-        });
-        let then = then.collect();
-        let output = (f64::from(length(output)) * begun(i)).ceil() as u32;
-        Arrival { at, segments, output, then }
-    });
-    Ok(schedule.collect())
+    let sizes = Chance::new(seed ^ 0x5eed);
+    Ok(Schedule::Drawn(Drawn { gaps, sizes, lengths, sharing, staggered, turns, i: 0, n: requests }))
 }
 
-fn times(arrivals: &Arrivals, n: usize, chance: &mut Chance) -> Result<Vec<f64>, SpecError> {
-    match *arrivals {
-        Arrivals::Open { rate, cv } => {
-            if !(rate > 0.0 && rate.is_finite()) {
-                return Err(SpecError::value("rate", rate, "requests a second, more than 0"));
-            }
-            if !(0.0..=20.0).contains(&cv) {
-                return Err(SpecError::value("burstiness", cv, "a coefficient of variation, 0 to 20"));
-            }
-            let mut at = 0.0;
-            let mut times = Vec::with_capacity(n);
-            for _ in 0..n {
-                at += if cv == 0.0 {
-                    1.0
-                } else if cv == 1.0 {
-                    chance.exponential()
-                } else {
-                    gamma(chance, cv)
-                };
-                times.push(at);
-            }
-            // n gaps of mean 1/rate end at n/rate.
-            let stretch = n as f64 / rate / at.max(f64::MIN_POSITIVE);
-            Ok(times.into_iter().map(|t| t * stretch).collect())
+/// Requests as they are drawn, one after the other.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    gaps: Gaps,
+    sizes: Chance,
+    lengths: Lengths,
+    sharing: Sharing,
+    /// So many first answers are cut to lengths of their own.
+    staggered: usize,
+    turns: usize,
+    i: usize,
+    n: usize,
+}
+
+impl Drawn {
+    fn length(&mut self, mean: u32) -> u32 {
+        let even = f64::from(mean) * (1.0 + self.lengths.spread * (2.0 * self.sizes.uniform() - 1.0));
+        (even.round() as u32).max(1)
+    }
+}
+
+impl Iterator for Drawn {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        if self.i >= self.n {
+            return None;
         }
-        Arrivals::Closed { concurrency: 0 } => Err(SpecError::value("concurrency", 0, "at least 1")),
-        Arrivals::Closed { .. } => Ok(vec![0.0; n]),
-        Arrivals::Trace { .. } => Err(SpecError::said("a trace brings its own times")),
+        let (i, Sharing { prefix, groups, think_s, .. }) = (self.i as u64, self.sharing);
+        let Lengths { input, output, .. } = self.lengths;
+        let at = self.gaps.next();
+        let own = (1_u64 << 32) + (i << 8);
+        let total = self.length(input).max(prefix + 1);
+        let mut segments = Vec::with_capacity(2);
+        if prefix > 0 {
+            segments.push((i % u64::from(groups.max(1)), prefix));
+        }
+        segments.push((own, total - prefix));
+        // A later turn adds the answer before it, and as long a message again as is not shared.
+        let then = (1..self.turns as u64).map(|turn| {
+            let added = self.length(output) + self.length((input - prefix).max(1));
+            Follow { think_s, segment: (own + turn, added), output: self.length(output) }
+        });
+        let then = then.collect();
+        let share = if self.i < self.staggered { (i as f64 + 0.5) / self.staggered as f64 } else { 1.0 };
+        let output = (f64::from(self.length(output)) * share).ceil() as u32;
+        self.i += 1;
+        Some(Arrival { at, segments, output, then })
+    }
+}
+
+/// Times of arrivals: gaps of one kind, stretched to end where the rate says.
+#[derive(Clone, Debug)]
+struct Gaps {
+    chance: Chance,
+    /// Absent for closed loops: all at once.
+    cv: Option<f64>,
+    at: f64,
+    stretch: f64,
+}
+
+impl Gaps {
+    fn of(arrivals: &Arrivals, n: usize, seed: u64) -> Result<Self, SpecError> {
+        let chance = Chance::new(seed);
+        match *arrivals {
+            Arrivals::Open { rate, cv } => {
+                if !(rate > 0.0 && rate.is_finite()) {
+                    return Err(SpecError::value("rate", rate, "requests a second, more than 0"));
+                }
+                if !(0.0..=20.0).contains(&cv) {
+                    return Err(SpecError::value("burstiness", cv, "a coefficient of variation, 0 to 20"));
+                }
+                let unit = Self { chance, cv: Some(cv), at: 0.0, stretch: 1.0 };
+                let mut all = unit.clone();
+                let end = (0..n).fold(0.0, |_, _| all.next());
+                // n gaps of mean 1/rate end at n/rate.
+                Ok(Self { stretch: n as f64 / rate / end.max(f64::MIN_POSITIVE), ..unit })
+            }
+            Arrivals::Closed { concurrency: 0 } => Err(SpecError::value("concurrency", 0, "at least 1")),
+            Arrivals::Closed { .. } => Ok(Self { chance, cv: None, at: 0.0, stretch: 1.0 }),
+            Arrivals::Trace { .. } => Err(SpecError::said("a trace brings its own times")),
+        }
+    }
+
+    fn next(&mut self) -> f64 {
+        self.at += match self.cv {
+            None => 0.0,
+            Some(0.0) => 1.0,
+            Some(1.0) => self.chance.exponential(),
+            Some(cv) => gamma(&mut self.chance, cv),
+        };
+        self.at * self.stretch
     }
 }
 
 /// The requests of a trace: blocks of equal content become equal segments, turns wait for each other.
-pub fn replayed(trace: &Trace, speed: f64, most: usize) -> Result<Vec<Arrival>, SpecError> {
+pub fn replayed(trace: &Trace, speed: f64, most: usize) -> Result<Schedule, SpecError> {
     if !(speed > 0.0 && speed.is_finite()) {
         return Err(SpecError::value("speed", speed, "a multiple of the trace's own speed, more than 0"));
     }
@@ -213,7 +293,7 @@ pub fn replayed(trace: &Trace, speed: f64, most: usize) -> Result<Vec<Arrival>, 
             then: Vec::new(),
         });
     }
-    if all.is_empty() { Err(SpecError::said("a trace without requests")) } else { Ok(all) }
+    if all.is_empty() { Err(SpecError::said("a trace without requests")) } else { Ok(Schedule::Listed(all.into())) }
 }
 
 #[cfg(test)]
@@ -223,6 +303,13 @@ mod tests {
 
     const FIXED: Lengths = Lengths { input: 100, output: 10, spread: 0.0 };
 
+    fn listed(schedule: Result<Schedule, SpecError>) -> Vec<Arrival> {
+        let schedule = schedule.expect("good");
+        let all: Vec<Arrival> = schedule.arrivals().collect();
+        assert_eq!((all.len(), all.iter().map(Arrival::requests).sum()), (schedule.len(), schedule.requests()));
+        all
+    }
+
     fn gaps(all: &[Arrival]) -> Vec<f64> {
         all.windows(2).map(|w| w[1].at - w[0].at).collect()
     }
@@ -230,7 +317,7 @@ mod tests {
     #[test]
     fn gaps_have_the_spread_they_were_asked_for() {
         for cv in [0.0, 1.0, 2.5] {
-            let all = drawn(&Arrivals::Open { rate: 50.0, cv }, FIXED, Sharing::default(), 40_000, 3).expect("good");
+            let all = listed(drawn(&Arrivals::Open { rate: 50.0, cv }, FIXED, Sharing::default(), 40_000, 3));
             let gaps = gaps(&all);
             let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
             let sd = (gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
@@ -242,7 +329,7 @@ mod tests {
     #[test]
     fn turns_begin_with_the_turn_before_and_groups_share_their_prefix() {
         let sharing = Sharing { prefix: 64, groups: 2, turns: 3, think_s: 1.0 };
-        let all = drawn(&Arrivals::Open { rate: 5.0, cv: 1.0 }, FIXED, sharing, 4, 1).expect("good");
+        let all = listed(drawn(&Arrivals::Open { rate: 5.0, cv: 1.0 }, FIXED, sharing, 4, 1));
         assert_eq!(all[0].segments[0], all[2].segments[0]);
         assert_ne!(all[0].segments[0], all[1].segments[0]);
         assert_ne!(all[0].segments[1], all[2].segments[1]);
@@ -255,7 +342,7 @@ mod tests {
     fn a_trace_keeps_its_blocks() {
         let text = "{\"timestamp\":0,\"input_length\":700,\"output_length\":5,\"hash_ids\":[1,2]}\n{\"timestamp\":2000,\"input_length\":1100,\"output_length\":7,\"hash_ids\":[1,2,3]}\n";
         let trace = rackmath_spec::trace::read("t", text).expect("a trace");
-        let all = replayed(&trace, 2.0, 10).expect("good");
+        let all = listed(replayed(&trace, 2.0, 10));
         assert_eq!(all[0].segments, [(1, 512), (2, 188)]);
         assert_eq!((all[1].at, all[1].segments[1], all[1].input()), (1.0, (2, 512), 1100));
     }
@@ -263,11 +350,11 @@ mod tests {
     proptest! {
         #[test]
         fn times_rise_and_end_where_the_rate_says(rate in 0.1f64..1e4, cv in 0.0f64..5.0, n in 1usize..200, seed: u64) {
-            let all = drawn(&Arrivals::Open { rate, cv }, FIXED, Sharing::default(), n, seed).expect("good");
+            let all = listed(drawn(&Arrivals::Open { rate, cv }, FIXED, Sharing::default(), n, seed));
             prop_assert!(all.windows(2).all(|w| w[0].at <= w[1].at));
             let end = all[n - 1].at * rate / n as f64;
             prop_assert!((end - 1.0).abs() < 1e-9, "{}", end);
-            prop_assert_eq!(&all, &drawn(&Arrivals::Open { rate, cv }, FIXED, Sharing::default(), n, seed).expect("good"));
+            prop_assert_eq!(&all, &listed(drawn(&Arrivals::Open { rate, cv }, FIXED, Sharing::default(), n, seed)));
         }
     }
 }

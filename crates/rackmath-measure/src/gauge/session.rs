@@ -3,8 +3,9 @@
 use super::discover::{Found, discovered, scraped, writing};
 use super::http::{Client, Fault, Stop};
 use super::prompt::{Endpoint, Writing};
-use super::run::{Ceiling, Ended, Load, Record, run, runtime};
-use super::schedule::{Arrival, Arrivals, Lengths, Sharing, drawn};
+use super::record::Record;
+use super::run::{Ceiling, Ended, Load, run, runtime};
+use super::schedule::{Arrivals, Lengths, Schedule, Sharing, drawn};
 use super::summary::{Summary, Targets, summary};
 use crate::judge;
 use crate::prometheus::Reading;
@@ -28,10 +29,12 @@ pub struct Plan {
     pub ceiling: Ceiling,
     pub targets: Targets,
     pub seed: u64,
+    /// What may be kept of requests, in bytes ([`KEPT_BYTES`](super::KEPT_BYTES)).
+    pub keep: usize,
 }
 
 impl Plan {
-    pub fn schedule(&self) -> Result<Vec<Arrival>, SpecError> {
+    pub fn schedule(&self) -> Result<Schedule, SpecError> {
         drawn(&self.arrivals, self.lengths, self.sharing, self.requests, self.seed)
     }
 }
@@ -143,18 +146,19 @@ impl Server {
         Ok(summary(&run, &Targets::default()).counts.answered)
     }
 
-    fn load(&self, plan: &Plan, schedule: Vec<Arrival>) -> Load {
+    fn load(&self, plan: &Plan, schedule: Schedule) -> Load {
         Load {
             arrivals: plan.arrivals.clone(),
             schedule,
             writing: self.writing.clone(),
             ceiling: plan.ceiling,
             until_s: plan.until_s,
+            keep: plan.keep,
         }
     }
 
     /// Loads the server and compares the counts.
-    pub fn measure(&self, plan: &Plan, schedule: Vec<Arrival>, stop: &Stop) -> Result<Measured, SpecError> {
+    pub fn measure(&self, plan: &Plan, schedule: Schedule, stop: &Stop) -> Result<Measured, SpecError> {
         let wrong = |e: std::io::Error| SpecError::said(e.to_string());
         let runtime = runtime().map_err(wrong)?;
         let reading = || runtime.block_on(scraped(&self.client)).and_then(|s| Reading::of(&s));
@@ -173,7 +177,7 @@ impl Server {
                 std::thread::sleep(Duration::from_millis(100));
             }
         });
-        Ok(Measured { summary, counters, records: run.records })
+        Ok(Measured { summary, counters, records: run.log.records })
     }
 
     /// Rates one after the other until one does not hold. Those measured are handed to `tell` as they come.
@@ -202,7 +206,7 @@ impl Server {
             let step = Step { rate: *rate, measured };
             tell(&step);
             let end = !step.holds() || step.measured.summary.ended != Ended::Complete;
-            steps.push(step);
+            steps.push(Step { measured: Measured { records: Vec::new(), ..step.measured }, ..step });
             if end {
                 break;
             }

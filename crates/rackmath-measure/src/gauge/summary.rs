@@ -9,14 +9,15 @@
 //! | lag | when the client took a request up - when it was due |
 //!
 //! Steady is from the first time that 0.9 of the median number of requests is under way to the last scheduled arrival. The interval of a mean comes
-//! from ten batches in order of time, because requests that run together are not independent. A p99 is said of a thousand values or more.
+//! from ten batches in order of time, because requests that run together are not independent. A p99 is said of a thousand values or more. Where a
+//! log kept a sample, figures are the sample's and rates are scaled to the whole.
 
-use super::run::{Counted, Ended, Record, Run};
+use super::record::{Counts, Log, Record};
+use super::run::{Ended, Run};
 use crate::judge;
 use rackmath_sim::series::Histogram;
 use rackmath_theory::stats::{normal_quantile, ranked};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// Values that a p99 needs.
 pub const FOR_P99: usize = 1_000;
@@ -89,6 +90,8 @@ pub struct Client {
     pub lag_limit_s: f64,
     pub tainted: bool,
     pub connect: Option<Figure>,
+    /// Connections opened for a request, not ahead of it.
+    pub opened: u64,
     /// Kept connections that the server had closed.
     pub reopened: u64,
     /// Processor time as a share of one core.
@@ -115,31 +118,6 @@ impl Targets {
     }
 }
 
-/// What became of the requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    pub asked: u64,
-    pub sent: u64,
-    pub answered: u64,
-    /// Under way when the run was stopped.
-    pub stopped: u64,
-    pub faults: BTreeMap<String, u64>,
-    /// One of each kind, in the server's words.
-    pub examples: Vec<String>,
-    /// Answers with fewer tokens than asked for.
-    pub short: u64,
-    /// Answers whose chunks carried bytes that are no UTF-8.
-    pub garbled: u64,
-    /// Tokens of all answers, as the server counted them.
-    pub input_tokens: u64,
-    pub cached_tokens: u64,
-    pub output_tokens: u64,
-    /// Prompts whose length the server counted as asked.
-    pub exact_inputs: u64,
-    /// Answers counted by the server, chunk by chunk or at the end.
-    pub by_server: u64,
-}
-
 /// Seconds after the start between which figures are taken.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Window {
@@ -156,6 +134,8 @@ pub struct Window {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     pub counts: Counts,
+    /// Figures are of one in so many requests, chosen by chance; above 1 where a run was too long to keep all of them.
+    pub one_in: u64,
     pub window: Window,
     pub ttft: Option<Figure>,
     pub tpot: Option<Figure>,
@@ -186,9 +166,11 @@ pub struct Summary {
 
 /// Sums a run up.
 pub fn summary(run: &Run, targets: &Targets) -> Summary {
-    let counts = counts(run);
-    let good: Vec<&Record> = run.records.iter().filter(|r| r.ok()).collect();
-    let window = window(run, &good);
+    let log = &run.log;
+    let good: Vec<&Record> = log.records.iter().filter(|r| r.ok()).collect();
+    let window = window(log, &good);
+    // Each kept request stands for so many.
+    let weight = log.one_in() as f64;
     let inside = |at: f64| at >= window.from && at <= window.to;
     let mut taken: Vec<&Record> = good.iter().copied().filter(|r| inside(r.scheduled)).collect();
     taken.sort_by(|a, b| a.scheduled.total_cmp(&b.scheduled));
@@ -201,15 +183,15 @@ pub fn summary(run: &Run, targets: &Targets) -> Summary {
         .iter()
         .filter_map(|r| Some((r.tpot()?, f64::from(r.output - 1))))
         .fold((0.0, 0.0), |(span, tokens), (tpot, n)| (span + tpot * n, tokens + n));
-    let mut gaps = run.beyond.clone();
+    let mut gaps = Histogram::default();
     for (gap, n) in taken.iter().flat_map(|r| r.gaps()) {
         gaps.add((gap * 1e9) as u64, u64::from(n));
     }
-    let seconds = (window.to - window.from).max(1e-9);
+    let per_second = weight / (window.to - window.from).max(1e-9);
     let ended: Vec<&&Record> = good.iter().filter(|r| inside(r.end)).collect();
     let chunks: usize = taken.iter().map(|r| r.chunks.len()).sum();
-    let output: u64 = taken.iter().filter(|r| !r.chunks.is_empty()).map(|r| u64::from(r.output)).sum();
-    let scheduled: Vec<&Record> = run.records.iter().filter(|r| inside(r.scheduled)).collect();
+    let output: u64 = taken.iter().map(|r| u64::from(r.output)).sum();
+    let scheduled: Vec<&Record> = log.records.iter().filter(|r| inside(r.scheduled)).collect();
     let met = scheduled.iter().filter(|r| targets.met(r)).count() as f64;
     let known = taken.iter().filter(|r| r.cached.is_some()).count();
     let (input_sum, cached_sum) = taken.iter().fold((0.0, 0.0), |(i, c), r| {
@@ -224,47 +206,21 @@ pub fn summary(run: &Run, targets: &Targets) -> Summary {
         osl: mean(&|r| f64::from(r.output)),
         cached: (known > 0 && input_sum > 0.0).then(|| cached_sum / input_sum),
         per_chunk: if chunks == 0 { 1.0 } else { output as f64 / chunks as f64 },
-        requests_per_s: ended.len() as f64 / seconds,
-        offered_per_s: scheduled.len() as f64 / seconds,
-        input_tok_s: ended.iter().map(|r| f64::from(r.input.unwrap_or(r.asked_input))).sum::<f64>() / seconds,
-        output_tok_s: produced(&good, window.from, window.to) / seconds,
-        running: under_way(&run.records, window.from, window.to),
-        grows: grows(&run.records, window.from, window.to),
-        good: (targets.any() && !scheduled.is_empty()).then(|| (met / scheduled.len() as f64, met / seconds)),
+        requests_per_s: ended.len() as f64 * per_second,
+        offered_per_s: scheduled.len() as f64 * per_second,
+        input_tok_s: ended.iter().map(|r| f64::from(r.input.unwrap_or(r.asked_input))).sum::<f64>() * per_second,
+        output_tok_s: produced(&good, window.from, window.to) * per_second,
+        running: under_way(&log.records, window.from, window.to) * weight,
+        grows: grows(&log.records, window.from, window.to),
+        good: (targets.any() && !scheduled.is_empty()).then(|| (met / scheduled.len() as f64, met * per_second)),
         client: client(run, ttft.as_ref().map_or(0.0, |f| f.mean)),
         ttft,
         ended: run.ended,
         seconds: run.seconds,
-        counts,
+        counts: log.counts.clone(),
+        one_in: log.one_in(),
         window,
     }
-}
-
-fn counts(run: &Run) -> Counts {
-    let mut counts = Counts { asked: run.asked as u64, sent: run.records.len() as u64, ..Counts::default() };
-    for r in &run.records {
-        match &r.fault {
-            None => {
-                counts.answered += 1;
-                counts.short += u64::from(r.output < r.asked_output);
-                counts.exact_inputs += u64::from(r.input == Some(r.asked_input));
-                counts.by_server += u64::from(r.counted != Counted::Chunks);
-                counts.input_tokens += u64::from(r.input.unwrap_or(r.asked_input));
-                counts.cached_tokens += u64::from(r.cached.unwrap_or(0));
-                counts.output_tokens += u64::from(r.output);
-            }
-            Some(super::http::Fault::Stopped) => counts.stopped += 1,
-            Some(fault) => {
-                let n = counts.faults.entry(fault.kind()).or_default();
-                *n += 1;
-                if *n == 1 {
-                    counts.examples.push(fault.to_string());
-                }
-            }
-        }
-        counts.garbled += u64::from(r.garbled > 0);
-    }
-    counts
 }
 
 /// Requests under way between two times, mean.
@@ -273,14 +229,9 @@ fn under_way(records: &[Record], from: f64, to: f64) -> f64 {
     records.iter().map(overlap).sum::<f64>() / (to - from).max(1e-9)
 }
 
-/// Tokens that came between two times; those of answers whose chunks were not kept, evenly over their time.
+/// Tokens that came between two times.
 fn produced(good: &[&Record], from: f64, to: f64) -> f64 {
     let of = |r: &&Record| {
-        let (Some(first), Some(last)) = (r.first, r.last) else { return 0.0 };
-        if r.chunks.is_empty() {
-            let share = if last > first { (last.min(to) - first.max(from)).max(0.0) / (last - first) } else { 0.0 };
-            return share * f64::from(r.output);
-        }
         let counted: u32 = r.chunks.iter().map(|(_, n)| u32::from(*n)).sum();
         let inside = |(us, _): &&(u32, u16)| (from..=to).contains(&(r.sent + f64::from(*us) * 1e-6));
         let tokens: u32 = r.chunks.iter().filter(inside).map(|(_, n)| u32::from(*n)).sum();
@@ -289,15 +240,14 @@ fn produced(good: &[&Record], from: f64, to: f64) -> f64 {
     good.iter().map(of).sum()
 }
 
-fn window(run: &Run, good: &[&Record]) -> Window {
-    let end = run.records.iter().map(|r| r.end).fold(0.0, f64::max);
+fn window(log: &Log, good: &[&Record]) -> Window {
     let e2e = if good.is_empty() { 0.0 } else { good.iter().filter_map(|r| r.e2e()).sum::<f64>() / good.len() as f64 };
-    let last = run.last_scheduled;
+    let (last, end) = (log.last_scheduled, log.end);
     // Under way at a hundred moments of the middle half, and from when on enough of their median are.
     let n = 200;
     let mut steps: Vec<f64> = vec![0.0; n + 1];
     if last > 0.0 {
-        for r in &run.records {
+        for r in &log.records {
             let place = |t: f64| ((t / last * n as f64).ceil().max(0.0) as usize).min(n + 1);
             for step in &mut steps[place(r.sent).min(n + 1)..place(r.end).min(n + 1)] {
                 *step += 1.0;
@@ -309,10 +259,10 @@ fn window(run: &Run, good: &[&Record]) -> Window {
     let median = ranked(&middle, 0.5);
     let from =
         steps.iter().position(|s| *s >= judge::STEADY * median && *s > 0.0).map_or(0.0, |i| i as f64 / n as f64 * last);
-    let inside = run.records.iter().filter(|r| r.scheduled >= from && r.scheduled <= last).count();
-    let whole = median == 0.0 || inside * 2 < run.records.len() || last - from < e2e;
+    let between = |from: f64, to: f64| log.records.iter().filter(|r| (from..=to).contains(&r.scheduled)).count();
+    let whole = median == 0.0 || between(from, last) * 2 < log.records.len() || last - from < e2e;
     let (from, to) = if whole { (0.0, end) } else { (from, last) };
-    let requests = run.records.iter().filter(|r| r.scheduled >= from && r.scheduled <= to).count() as u64;
+    let requests = if whole { log.counts.sent } else { between(from, to) as u64 * log.one_in() };
     Window { from, to, requests, whole, lengths: if e2e > 0.0 { (to - from) / e2e } else { 0.0 } }
 }
 
@@ -326,8 +276,9 @@ fn grows(records: &[Record], from: f64, to: f64) -> bool {
 }
 
 fn client(run: &Run, mean_ttft: f64) -> Client {
-    let first_turns: Vec<f64> = run.records.iter().filter(|r| r.turn == 0).map(Record::lag).collect();
-    let connect: Vec<f64> = run.records.iter().map(|r| r.connect).filter(|c| *c > 0.0).collect();
+    let log = &run.log;
+    let first_turns: Vec<f64> = log.records.iter().filter(|r| r.turn == 0).map(Record::lag).collect();
+    let connect: Vec<f64> = log.records.iter().map(|r| r.connect).filter(|c| *c > 0.0).collect();
     let mut sorted = first_turns.clone();
     sorted.sort_by(f64::total_cmp);
     let lag_p99_s = if sorted.is_empty() { 0.0 } else { ranked(&sorted, 0.99) };
@@ -338,7 +289,8 @@ fn client(run: &Run, mean_ttft: f64) -> Client {
         lag_limit_s,
         tainted: lag_p99_s > lag_limit_s,
         connect: Figure::of(&connect),
-        reopened: run.records.iter().filter(|r| r.reopened).count() as u64,
+        opened: log.opened,
+        reopened: log.reopened,
         cpu: run.cpu,
     }
 }
