@@ -1,6 +1,7 @@
 //! What questions share: settings resolved, figures, checks.
 
 pub(crate) mod check;
+pub(crate) mod cut;
 pub mod evidence;
 pub mod field;
 pub mod figure;
@@ -10,6 +11,7 @@ pub(crate) mod line;
 pub mod media;
 pub mod offload;
 pub mod remark;
+pub(crate) mod remedy;
 pub mod setting;
 pub(crate) mod support;
 

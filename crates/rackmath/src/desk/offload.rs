@@ -348,7 +348,7 @@ fn processors(catalog: &Catalog) -> Vec<String> {
 /// How a model is laid out, in short: its degrees, or the cards its layers are dealt to.
 pub(crate) fn layout_words(on: &Deployment) -> String {
     match on.split.as_ref().map_or(0, |split| split.cards.len()) {
-        0 => crate::layout::words(&on.model, &on.layout),
+        0 => crate::desk::cut::words(&on.model, &on.layout),
         others => format!("layers over {} cards", others + 1),
     }
 }

@@ -60,11 +60,13 @@ pub struct Setting {
 pub(crate) const AUTO: &str = "auto";
 pub(crate) const LLAMA_CPP: &str = "llamacpp";
 
-/// The engine that reads such files, wherever it runs.
-pub(crate) fn usual_engine(setting: &Setting) -> &'static str {
+/// The engine that people take: the one that reads such files, wherever it runs, or that runs on such a machine.
+pub(crate) fn usual_engine(catalog: &Catalog, setting: &Setting) -> &'static str {
     let format = setting.weights.as_deref().and_then(|word| word.parse::<Dtype>().ok());
     let quantised = format.is_some_and(|f| f.gguf().is_some_and(|g| !g.is_mlx()));
-    if quantised || rackmath_spec::name::is_gguf(&setting.model) { LLAMA_CPP } else { "vllm" }
+    let there = || catalog.system(machine(&setting.on).ok()?.0).ok();
+    let apple = || there().is_some_and(|system| system.chip.vendor == "Apple");
+    if quantised || rackmath_spec::name::is_gguf(&setting.model) || apple() { LLAMA_CPP } else { "vllm" }
 }
 
 /// A setting with all names resolved.

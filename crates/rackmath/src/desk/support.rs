@@ -10,9 +10,9 @@
 //! The check is made once for an engine, a chip, formats and a kind of attention, never for a layout. Formats of
 //! embeddings and norms are not asked about: they are 16 bits wide and go with the rest.
 
+use super::cut;
 use super::prelude::*;
 use super::remark::Part;
-use crate::layout;
 use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::model::Formats;
 use rackmath_spec::support::{AttentionKind, EngineSupport, Format, OnFamily, Parallel, Runs, Stored};
@@ -554,7 +554,7 @@ fn holds(on: &Deployment, tokens: f64) -> bool {
     let n = on.system.n_chips;
     let staged = || Layout::new(Degrees { pp: n.min(super::offload::MOST), ..Degrees::default() }).ok();
     let layers = on.engine.family == "llamacpp" && !on.system.chip.processor;
-    let layout = staged().filter(|_| layers).unwrap_or_else(|| layout::usual_for(&on.model, &on.system, 1));
+    let layout = staged().filter(|_| layers).unwrap_or_else(|| cut::usual_for(&on.model, &on.system, 1));
     let requests = Requests::of((tokens - 1.0).max(1.0), 1.0);
     on.model.shape().is_none() || Deployment { layout, ..on.clone() }.room(&requests, on.engine.schedule.chunk) >= 1.0
 }

@@ -1,25 +1,28 @@
 //! A model on machines: what every chip holds, computes and sends, whether it fits, and what chokes.
 
-use crate::check;
+mod cards;
+mod engine;
+
+pub use crate::desk::cut::{DegreesRequest, usual};
+pub use cards::{ExpertCard, StageCard, TrafficCard};
+pub use engine::EngineCard;
+
+use crate::desk::cut::{nearest, pick};
 use crate::desk::line;
 use crate::desk::prelude::*;
-use crate::desk::setting::{AUTO, LLAMA_CPP, machine, usual_engine};
+use crate::desk::remedy::first_change;
+use crate::desk::setting::{AUTO, LLAMA_CPP, usual_engine};
 use crate::offload::{self, OffloadCard, Offloaded};
 use crate::support::{self, Asked};
-use rackmath_spec::engine::{Engine, Version};
+use cards::{expert_card, stage_card, traffic};
+use engine::{as_counted, counted};
+use rackmath_spec::engine::Engine;
 use rackmath_spec::file::flags::{self, Tool};
-use rackmath_spec::launch::Start;
 use rackmath_spec::memory::Way;
-use rackmath_spec::model::{Ffn, Formats, Mixer};
-use rackmath_spec::{Gguf, Math, Model, System, VariantArray as _};
-use rackmath_theory::budget::{Budget, budget};
-use rackmath_theory::count::Part;
+use rackmath_spec::{Model, VariantArray as _};
 use rackmath_theory::deployment::{Deployment, usual_cache};
-use rackmath_theory::experts::{self, ElementBytes, Routing};
-use rackmath_theory::layout::{check, domain};
-use rackmath_theory::network::{self, Collective, Exchange, Group, Launch, Phase, Port};
-use rackmath_theory::placement::{self, Fit, Load, Placement, Stage};
-use rackmath_units::BytesPerToken;
+use rackmath_theory::experts::Routing;
+use rackmath_theory::placement::{self, Fit, Load, Placement};
 
 /// A model, a machine, a layout and a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -69,44 +72,6 @@ pub struct Request {
     /// Places what the model's context does not allow all the same, and spells it for tools that do not run there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pretend: bool,
-}
-
-/// Parallel degrees.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct DegreesRequest {
-    /// Tensor parallel.
-    #[schemars(extend("x-flag" = "tp tensor-parallel-size tp-size"))]
-    pub tp: Option<u64>,
-    /// Pipeline parallel.
-    #[schemars(extend("x-flag" = "pp pipeline-parallel-size pp-size"))]
-    pub pp: Option<u64>,
-    /// Data parallel.
-    #[schemars(extend("x-flag" = "dp data-parallel-size dp-size"))]
-    pub dp: Option<u64>,
-    /// Context parallel.
-    #[schemars(extend("x-flag" = "cp context-parallel-size cp-size"))]
-    pub cp: Option<u64>,
-    /// Expert parallel.
-    #[schemars(extend("x-flag" = "ep expert-parallel-size ep-size"))]
-    pub ep: Option<u64>,
-    /// Expert tensor parallel.
-    #[schemars(extend("x-flag" = "etp expert-tensor-parallel-size moe-tp-size", "x-none" = "what ep leaves of a stage's chips"))]
-    pub etp: Option<u64>,
-    /// Redundant experts per layer.
-    #[schemars(extend("x-flag" = "redundant-experts num-redundant-experts ep-num-redundant-experts"))]
-    pub redundant: Option<u64>,
-    /// Decode context parallel: chips of a tensor-parallel group that share the tokens of a cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-flag" = "dcp decode-context-parallel-size"))]
-    pub dcp: Option<u64>,
-}
-
-impl DegreesRequest {
-    /// Whether anything is cut over chips.
-    pub(crate) fn cuts(&self) -> bool {
-        [self.tp, self.pp, self.dp, self.cp, self.ep, self.etp, self.dcp].into_iter().flatten().any(|n| n > 1)
-    }
 }
 
 /// The placement and what follows from it.
@@ -170,126 +135,6 @@ pub struct Answer {
     pub commands: Vec<CommandCard>,
     /// What the numbers assume.
     pub assumptions: Vec<Remark>,
-}
-
-/// The memory of one chip as an engine counts it when it starts, in GiB of 2^30 bytes.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct EngineCard {
-    /// Its name.
-    pub name: String,
-    /// Whether it starts with requests of this context.
-    pub starts: bool,
-    /// The share it takes.
-    pub utilisation: f64,
-    /// The smallest and the largest share in hundredths with which it starts; none where none does.
-    pub utilisation_from: Option<f64>,
-    /// The largest.
-    pub utilisation_to: Option<f64>,
-    /// Memory a program finds.
-    pub total_gib: f64,
-    /// Weights.
-    pub weights_gib: f64,
-    /// The peak of the dry run.
-    pub activation_gib: f64,
-    /// Past the allocator.
-    pub non_torch_gib: f64,
-    /// Captured graphs.
-    pub graphs_gib: f64,
-    /// The cache.
-    pub kv_cache_gib: f64,
-    /// Its tokens as the engine prints them.
-    pub kv_cache_tokens: u64,
-    /// Tokens of a block.
-    pub block_size: u64,
-    /// Blocks.
-    pub num_gpu_blocks: u64,
-    /// Groups of layers that share pages.
-    pub groups: u64,
-    /// The longest request with which it would start.
-    pub longest_context: u64,
-}
-
-/// One stage.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct StageCard {
-    /// Its number.
-    pub stage: u64,
-    /// Its first layer.
-    pub first_layer: u64,
-    /// Its layers.
-    pub layers: u64,
-    /// Its chips.
-    pub chips: u64,
-    /// Routed experts.
-    pub routed_bytes: f64,
-    /// Shared experts.
-    pub shared_bytes: f64,
-    /// Attention and recurrences.
-    pub attention_bytes: f64,
-    /// Dense networks.
-    pub dense_bytes: f64,
-    /// Embedding and head.
-    pub embedding_bytes: f64,
-    /// Routers, norms and the rest.
-    pub other_bytes: f64,
-    /// Cache.
-    pub kv_bytes: f64,
-    /// Activations.
-    pub activation_bytes: f64,
-    /// Communication buffers.
-    pub buffer_bytes: f64,
-    /// Left alone by the engine.
-    pub reserve_bytes: f64,
-    /// All of it.
-    pub total_bytes: f64,
-    /// Arithmetic of one decode step.
-    pub flop: f64,
-}
-
-/// Experts on chips.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct ExpertCard {
-    /// Routed experts per layer.
-    pub experts: u64,
-    /// Of which a token uses.
-    pub top_k: u64,
-    /// Slots with redundant copies.
-    pub slots: u64,
-    /// Slots on each chip.
-    pub slots_per_chip: f64,
-    /// Copies of all experts within a stage.
-    pub groups: u64,
-    /// Tokens each expert gets in a step.
-    pub tokens_per_expert: f64,
-    /// Different chips a token is sent to.
-    pub destinations: f64,
-    /// Load of the busiest chip over the mean, from the routing.
-    pub imbalance: f64,
-    /// The same from chance alone.
-    pub fluctuation: f64,
-    /// Time on the scale-up over time on the scale-out network if stages were separate domains; 1 or more is good.
-    pub up_to_out: Option<f64>,
-    /// Width of an expert.
-    pub width: u64,
-    /// Narrowest expert that computes longer than its tokens travel on the scale-up network.
-    pub least_width: Option<f64>,
-    /// How much slower the all-to-all is for leaving the scale-up domain.
-    pub slowdown: f64,
-}
-
-/// Traffic of one chip in one decode step.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct TrafficCard {
-    /// What is sent.
-    pub what: String,
-    /// Over which network.
-    pub network: String,
-    /// Bytes sent by the busiest chip.
-    pub bytes: f64,
-    /// At full bandwidth; none when the machine's file names no such network.
-    pub seconds: Option<f64>,
-    /// With measured latencies and efficiencies of this kind of network, one after the other; none where they are not known.
-    pub predicted_s: Option<f64>,
 }
 
 /// The layout as a tool spells it.
@@ -471,12 +316,10 @@ fn chosen(catalog: &Catalog, request: &Request) -> Request {
     }
     let streams = request.offload.cpu_offload_gb.is_some();
     let parted = request.setting.on.contains('+') || (request.offload.asked() && !streams);
-    let machine = || catalog.system(machine(&request.setting.on).ok()?.0).ok();
-    let apple = || machine().is_some_and(|system| system.chip.vendor == "Apple");
     let engine = match &request.flags {
         Some(_) => None,
-        None if parted || apple() => Some(LLAMA_CPP.to_owned()),
-        None => Some(usual_engine(&request.setting).to_owned()),
+        None if parted => Some(LLAMA_CPP.to_owned()),
+        None => Some(usual_engine(catalog, &request.setting).to_owned()),
     };
     Request { engine, ..request.clone() }
 }
@@ -494,63 +337,6 @@ fn as_asked(request: &Request, engine: &Arc<Engine>, on: &mut Deployment, load: 
     if request.memory_utilisation == usual.memory_utilisation {
         load.utilisation = None;
     }
-}
-
-/// The engine's own sum for requests of this context, and the shares with which it would start.
-fn counted(
-    catalog: &Catalog,
-    name: &str,
-    request: &Request,
-    on: &Deployment,
-) -> Result<(Budget, String, EngineCard), Error> {
-    let (engine, _) = catalog.engine(name).map_err(|e| e.at("engine"))?;
-    let version = name.split_once('@').and_then(|(_, version)| version.parse::<Version>().ok());
-    let on = Deployment { engine, ..on.clone() };
-    let usual = Request::default();
-    let said = |given: f64, usual: f64| (given != usual).then_some(given as u64);
-    let groups = on.layout.degrees().dp as f64;
-    let sequences = request.batch.map(|batch| (batch / groups).ceil() as u64);
-    // llama.cpp deals its context to its slots.
-    let slots = sequences.filter(|_| on.engine.family == LLAMA_CPP).unwrap_or(1);
-    let start = Start {
-        utilisation: Fraction::checked(request.memory_utilisation)
-            .filter(|share| share.get() != usual.memory_utilisation),
-        longest: Some((request.context as u64).max(1).saturating_mul(slots)),
-        pass: said(request.max_num_batched_tokens, usual.max_num_batched_tokens),
-        sequences,
-        ..Start::default()
-    };
-    let at = |share: f64| budget(&on, &Start { utilisation: Fraction::checked(share), ..start.clone() }, version);
-    let shares: Vec<f64> = (5..100).map(|share| f64::from(share) / 100.0).filter(|share| at(*share).starts()).collect();
-    let b = budget(&on, &start, version);
-    let gib = check::gib;
-    let card = EngineCard {
-        name: on.engine.name.clone(),
-        starts: b.starts(),
-        utilisation: b.utilisation.get(),
-        utilisation_from: shares.first().copied(),
-        utilisation_to: shares.last().copied(),
-        total_gib: gib(b.total),
-        weights_gib: gib(b.weights),
-        activation_gib: gib(b.activation),
-        non_torch_gib: gib(b.outside),
-        graphs_gib: gib(b.graphs),
-        kv_cache_gib: gib(b.cache),
-        kv_cache_tokens: b.tokens,
-        block_size: b.block,
-        num_gpu_blocks: b.blocks,
-        groups: b.pages.groups(),
-        longest_context: b.longest_possible,
-    };
-    Ok((b, on.engine.name.clone(), card))
-}
-
-fn as_counted(b: &Budget, engine: &str) -> Remark {
-    if let Some(refusal) = &b.refusal {
-        return check::refused(engine, refusal);
-    }
-    let said = says("check_starts").with("engine", engine).with("cache", b.cache).with("tokens", b.tokens);
-    said.with("requests", b.concurrency).with("longest", b.longest)
 }
 
 /// The request as a server's command line beside it says, with what became of its flags.
@@ -608,112 +394,6 @@ fn routing(request: &Request, model: &Model) -> Result<Routing, Error> {
     }
 }
 
-/// The layout asked for, by degrees or by a line of a tool, or a sensible one; allowed by model and machine.
-pub(crate) fn pick(d: &DegreesRequest, line: Option<(Tool, &str)>, on: &Deployment) -> Result<(Layout, bool), Error> {
-    let (layout, chosen) = match line {
-        Some((tool, line)) => (flags::read(tool, line)?, false),
-        None if *d == DegreesRequest::default() => (usual(&on.model, &on.system), true),
-        None if d.ep.is_some_and(|n| n > 1) && on.model.shape().is_some_and(|s| s.moe().is_none()) => {
-            let expected = format!("1: {} has no experts", on.model.name);
-            return Err(Error::value("layout", format!("ep = {}", d.ep.unwrap_or(1)), expected));
-        }
-        None => (given(d)?, false),
-    };
-    check(&on.model, &on.system, &layout)
-        .map_err(|e| Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected))?;
-    Ok((layout, chosen))
-}
-
-fn given(d: &DegreesRequest) -> Result<Layout, Error> {
-    let [tp, pp, dp, cp, ep, dcp] = [d.tp, d.pp, d.dp, d.cp, d.ep, d.dcp].map(|degree| degree.unwrap_or(1));
-    let stage = tp.saturating_mul(dp).saturating_mul(cp);
-    // What ep leaves of the stage's chips cuts each expert, as serving engines do, unless etp is given.
-    let etp = d.etp.unwrap_or(if ep > 0 && stage % ep == 0 { stage / ep } else { 1 });
-    let redundant = d.redundant.unwrap_or(0);
-    Layout::new(Degrees { tp, pp, dp, cp, ep, etp, redundant, dcp, ..Degrees::default() })
-        .map_err(|e| Error::value("layout", e.to_string(), "degrees that go together"))
-}
-
-/// The largest layout of tensor and expert parallelism alone, or of pipeline stages, that the model, the machine and an engine
-/// allow.
-pub(crate) fn cut_by(model: &Model, system: &System, allows: impl Fn(&Layout) -> bool) -> Option<Layout> {
-    let moe = model.shape().is_some_and(|s| s.moe().is_some());
-    let sizes: Vec<u64> = (0..=10).map(|k| 1 << k).filter(|n| *n <= system.n_chips).collect();
-    let made = |degrees: Degrees| {
-        let layout = Layout::new(degrees).ok()?;
-        (check(model, system, &layout).is_ok() && allows(&layout)).then_some(layout)
-    };
-    let all = sizes.iter().rev().flat_map(|n| {
-        let experts = moe.then_some(Degrees { tp: *n, ep: *n, ..Degrees::default() });
-        let whole = Degrees { tp: *n, etp: if moe { *n } else { 1 }, ..Degrees::default() };
-        experts.into_iter().chain([whole, Degrees { pp: *n, ..Degrees::default() }])
-    });
-    all.into_iter().find_map(made)
-}
-
-/// The lecture's recipe (D34): one scale-up domain, experts over all of it, no pipeline unless weights do not fit.
-pub fn usual(model: &Model, system: &System) -> Layout {
-    usual_for(model, system, u64::MAX)
-}
-
-/// The same for so many requests at a time: a group of attention without one would idle.
-pub(crate) fn usual_for(model: &Model, system: &System, requests: u64) -> Layout {
-    let chips = domain(system).min(system.n_chips).max(1);
-    let legal = |d: Degrees| Layout::new(d).ok().filter(|l| check(model, system, l).is_ok());
-    let largest = |limit: u64| (0..30).rev().map(|i| 1u64 << i).filter(move |n| *n <= limit);
-    let one = Degrees::default();
-    let Some(shape) = model.shape() else {
-        return legal(Degrees { dp: chips, ep: chips, ..one }).unwrap_or_else(Layout::single);
-    };
-    let latent = shape.runs.iter().any(|r| matches!(r.block.mixer, Mixer::Latent(_) | Mixer::Compressed(_)));
-    let sparse = shape.runs.iter().any(|r| matches!(r.block.ffn, Ffn::Moe(_)));
-    let of = |n: u64| match (sparse, latent) {
-        // A latent cache cannot be cut along heads: attention data parallel.
-        (true, true) => largest(n.min(requests)).find_map(|dp| legal(Degrees { tp: n / dp, dp, ep: n, ..one })),
-        (true, false) => largest(8.min(n)).find_map(|tp| legal(Degrees { tp, dp: n / tp, ep: n, ..one })),
-        (false, _) => legal(Degrees { tp: n, etp: n, ..one }),
-    };
-    largest(chips).find_map(of).unwrap_or_else(Layout::single)
-}
-
-/// The usual layout where it holds a load; else one of the same chips that does, or comes nearest to it: attention cut over more
-/// chips is held fewer times.
-fn nearest(on: &Deployment, load: &Load) -> Layout {
-    let missing = |layout: &Layout| match placement::place(&Deployment { layout: *layout, ..on.clone() }, load).fit {
-        Fit::Fits { .. } => Bytes::ZERO,
-        Fit::TooLarge { missing, .. } => missing,
-    };
-    let mut best = (on.layout, missing(&on.layout));
-    for layout in fewer_copies(on) {
-        if best.1 == Bytes::ZERO {
-            break;
-        }
-        let next = (layout, missing(&layout));
-        if next.1 < best.1 {
-            best = next;
-        }
-    }
-    best.0
-}
-
-/// Layouts of the same chips with fewer copies of attention, then with every expert cut as well.
-fn fewer_copies(on: &Deployment) -> impl Iterator<Item = Layout> {
-    let d = on.layout.degrees();
-    let n = on.layout.chips();
-    let groups = std::iter::successors(Some(d.dp / 2), |dp| Some(dp / 2)).take_while(|dp| *dp >= 1);
-    let fewer = groups.map(move |dp| Degrees { tp: n / dp, dp, ..d });
-    let whole = (d.ep > 1).then_some(Degrees { tp: n, etp: n, ..Degrees::default() });
-    let legal = |d: Degrees| Layout::new(d).ok().filter(|layout| check(&on.model, &on.system, layout).is_ok());
-    fewer.chain(whole).filter_map(legal)
-}
-
-/// The layout in short; shards of experts mean nothing where there are none.
-pub(crate) fn words(model: &Model, layout: &Layout) -> String {
-    let sparse = model.shape().is_none_or(|s| s.moe().is_some());
-    let degrees = if sparse { layout.degrees() } else { Degrees { etp: 1, ..layout.degrees() } };
-    Layout::new(degrees).map_or_else(|_| layout.to_string(), |l| l.to_string())
-}
-
 pub(crate) fn verdict(placed: &Placement) -> Remark {
     match placed.fit {
         Fit::Fits { spare } => says("fits_with_spare").with("spare", spare),
@@ -730,228 +410,6 @@ fn filled_with(load: &Load, most: f64, spare: Bytes, alone: Option<f64>) -> Rema
     let said = says(if full { "fits_filled" } else { "fits_usual" }).with("batch", load.batch);
     let said = said.with("context", load.context).with("alone", alone.filter(|l| *l > load.context.get()));
     if full { said } else { said.with("spare", spare).with("most", most) }
-}
-
-/// The first change that makes a deployment fit.
-pub(crate) fn first_change(
-    on: &Deployment,
-    load: &Load,
-    most: f64,
-    runs: impl Fn(&Deployment) -> bool,
-) -> Option<Remark> {
-    if most >= 1.0 {
-        return Some(says("batch_instead").with("batch", most).with("now", load.batch));
-    }
-    remedies(on, load, runs).into_iter().next().map(|(what, _)| what)
-}
-
-/// Changes that make room for a request, one of each kind, from the cheapest to the dearest: other degrees on the chips
-/// there are, a narrower cache, narrower weights, more chips. Each is placed on its chips before it is named.
-pub(crate) fn remedies(on: &Deployment, load: &Load, runs: impl Fn(&Deployment) -> bool) -> Vec<(Remark, Deployment)> {
-    let fits = |on: &Deployment| placement::largest_batch(on, load) >= 1.0;
-    let wider = wider(on);
-    let (here, there): (Vec<Layout>, Vec<Layout>) = wider.into_iter().partition(|l| l.chips() <= on.system.n_chips);
-    let placed = |layout: Layout| {
-        let mut system = System::clone(&on.system);
-        let more = layout.chips() > system.n_chips;
-        system.n_chips = system.n_chips.max(layout.chips());
-        check(&on.model, &system, &layout).ok()?;
-        let next = Deployment { layout, system: system.into(), ..on.clone() };
-        let what = says("layout_on").with("layout", words(&on.model, &layout));
-        let what = what.with("chips", more.then(|| layout.chips()));
-        (fits(&next) && runs(&next)).then_some((what, next))
-    };
-    let narrow = narrow_cache(&on.engine);
-    let cache = (on.kv.bits() > 12.0).then(|| Deployment { kv: narrow, ..on.clone() });
-    let cache = cache.filter(|next| runs(next) && fits(next));
-    let weights = narrower(on, &runs).into_iter().find_map(|dtype| {
-        let next = in_format(on, dtype);
-        fits(&next).then(|| (says("weights_in").with("format", dtype), next))
-    });
-    let mut all: Vec<(Remark, Deployment)> = here.into_iter().find_map(placed).into_iter().collect();
-    all.extend(cache.map(|next| (says("kv_in").with("format", narrow), next)));
-    all.extend(weights);
-    all.extend(there.into_iter().find_map(placed));
-    all
-}
-
-/// The narrower format that an engine keeps a cache in.
-pub(crate) fn narrow_cache(engine: &Engine) -> Dtype {
-    if engine.family == LLAMA_CPP { Dtype::Gguf(Gguf::Q8_0) } else { Dtype::Fp8 }
-}
-
-/// The same with weights in a format, and the cache that the engine takes with it where it is the engine's choice.
-pub(crate) fn in_format(on: &Deployment, dtype: Dtype) -> Deployment {
-    let formats = Formats { routed: dtype, linear: dtype, mixer: dtype, ..on.formats };
-    let usual = |formats| usual_cache(&on.model, formats, &on.engine);
-    let kv = if on.kv == usual(on.formats) { usual(formats) } else { on.kv };
-    Deployment { formats, kv, ..on.clone() }
-}
-
-/// Formats narrower than today's that the engine runs on the chip, the widest first: one of 8 bits, and one of 4, which is a
-/// float only where the chip multiplies such.
-pub(crate) fn narrower(on: &Deployment, runs: impl Fn(&Deployment) -> bool) -> Vec<Dtype> {
-    let floats = on.system.chip.peak.contains_key(&Math::Fp4);
-    let four: &[Dtype] = if floats { &[Dtype::NvFp4, Dtype::MxFp4] } else { &[Dtype::Int4] };
-    let (eight, four): (&[Dtype], &[Dtype]) = if on.engine.family == LLAMA_CPP {
-        (&[Dtype::Gguf(Gguf::Q8_0)], &[Dtype::Gguf(Gguf::Q4KM)])
-    } else {
-        (&[Dtype::Fp8, Dtype::Int8], four)
-    };
-    let now = on.formats.linear.bits().max(on.formats.routed.bits());
-    let there = |dtype: &Dtype| dtype.bits() < now && runs(&in_format(on, *dtype));
-    [eight, four].into_iter().filter_map(|like| like.iter().copied().find(there)).collect()
-}
-
-/// The same layout over more chips: its tensors, groups or stages times a whole number, fewest chips first.
-fn wider(on: &Deployment) -> Vec<Layout> {
-    let d = on.layout.degrees();
-    let times = |factor: u64| {
-        [
-            Degrees { tp: d.tp * factor, etp: d.etp * factor, ..d },
-            Degrees { dp: d.dp * factor, ep: d.ep * factor, ..d },
-            Degrees { pp: d.pp * factor, ..d },
-        ]
-    };
-    let all = (2..=64).flat_map(times).filter_map(|degrees| Layout::new(degrees).ok());
-    let mut all: Vec<Layout> = all.collect();
-    all.sort_by_key(Layout::chips);
-    all
-}
-
-fn stage_card(s: &Stage) -> StageCard {
-    let part = |p: Part| s.held.part(p).get();
-    StageCard {
-        stage: s.index,
-        first_layer: s.layers.0,
-        layers: s.layers.1,
-        chips: s.chips,
-        routed_bytes: part(Part::Routed),
-        shared_bytes: part(Part::Shared),
-        attention_bytes: part(Part::Mixer),
-        dense_bytes: part(Part::Dense),
-        embedding_bytes: part(Part::Embedding) + part(Part::Head),
-        other_bytes: part(Part::Router) + part(Part::Other),
-        kv_bytes: s.held.kv,
-        activation_bytes: s.held.activations,
-        buffer_bytes: s.held.buffers,
-        reserve_bytes: s.held.reserve,
-        total_bytes: s.held.total().get(),
-        flop: s.flop.get(),
-    }
-}
-
-/// One byte a value out, two back, two to the next stage.
-const BYTES: ElementBytes = ElementBytes { dispatch: 1.0, combine: 2.0, hop: 2.0 };
-
-fn expert_card(r: &Resolved, load: &Load, routing: &Routing) -> Option<ExpertCard> {
-    let shape = r.model.shape()?;
-    let moe = shape.moe()?;
-    let d = r.layout.degrees();
-    let slots = moe.experts + d.redundant;
-    let destinations = network::distinct_ranks(d.ep, moe.experts, moe.top_k);
-    let popularity = experts::popularity(routing, moe.experts);
-    let tokens = load.batch * moe.top_k as f64;
-    let [up, out] = [0, 1].map(|at| level(&r.system, at).map(|l| l.0));
-    let beta = up.zip(out).map(|(u, o)| u / o);
-    let layers = shape.n_layers() as f64 / d.pp as f64;
-    let racks = r.layout.stage_chips().div_ceil(domain(&r.system));
-    let least_width = |(u, (_, peak))| experts::least_width(BYTES, peak, ByteRate::b_per_s(u));
-    Some(ExpertCard {
-        experts: moe.experts,
-        top_k: moe.top_k,
-        slots,
-        slots_per_chip: slots as f64 / d.ep as f64,
-        groups: r.layout.expert_copies(),
-        tokens_per_expert: tokens / moe.experts as f64,
-        destinations,
-        imbalance: experts::imbalance(&popularity, d.ep, d.redundant),
-        fluctuation: experts::fluctuation(tokens / d.ep as f64, d.ep),
-        up_to_out: beta.map(|beta| experts::scale_up_to_scale_out(BYTES, destinations, layers, beta)),
-        width: moe.expert.width,
-        least_width: up.zip(r.main_math()).map(least_width),
-        slowdown: beta.map_or(1.0, |beta| network::cross_rack_slowdown(beta, racks)),
-    })
-}
-
-/// One-way bandwidth of a chip into a level, and the level's name.
-fn level(system: &System, at: usize) -> Option<(f64, String)> {
-    system.levels.get(at).map(|l| (l.bandwidth.value.get() / l.oversubscription, l.name.clone()))
-}
-
-fn traffic(on: &Deployment, load: &Load, placed: &Placement) -> Vec<TrafficCard> {
-    let busiest = |of: fn(&Stage) -> f64| placed.stages.iter().map(of).fold(0.0, f64::max);
-    let leaving = busiest(|s| s.sent.expert_out);
-    let exchange = exchanges(on, load, busiest(|s| s.sent.exchanges));
-    let leaves = placed.stages.iter().any(|s| s.sent.pipeline_leaves);
-    let hop = busiest(|s| s.sent.pipeline);
-    let reductions = reductions(on, load, busiest(|s| s.sent.reductions));
-    let all = [
-        ("tensor-parallel reductions", 0, busiest(|s| s.sent.tensor), reductions),
-        ("queries and partial outputs of the cut cache", 0, busiest(|s| s.sent.context), None),
-        ("experts: dispatch and combine", 0, busiest(|s| s.sent.expert_up), exchange.filter(|_| leaving <= 0.0)),
-        ("experts: dispatch and combine that leave the domain", 1, leaving, exchange),
-        ("hop to the next stage", usize::from(leaves), hop, send(on, leaves, hop)),
-    ];
-    let sent = all.into_iter().filter(|(_, _, bytes, _)| *bytes > 0.0);
-    sent.map(|(what, at, bytes, predicted_s)| {
-        let (bandwidth, network) = level(&on.system, at).map_or((None, "none known".into()), |(b, n)| (Some(b), n));
-        TrafficCard { what: what.into(), network, bytes, seconds: bandwidth.map(|b| bytes / b), predicted_s }
-    })
-    .collect()
-}
-
-/// So many all-reduces of one token of every sequence of a group; nothing where such links were never measured.
-fn reductions(on: &Deployment, load: &Load, n: f64) -> Option<f64> {
-    let (d, up) = (on.layout.degrees(), on.links.up.as_deref()?);
-    let hidden = on.model.shape()?.hidden as f64;
-    let group = Group::within(on.system.levels.first()?, up, d.tp);
-    let bytes = Bytes::b(load.batch / d.dp as f64 * hidden * 2.0);
-    let library = network::time(Collective::AllReduce, bytes, &group).total();
-    // Engines bring their own kernel for short messages; the shorter of the two counts.
-    let memory = on.system.chip.memory.bandwidth.value;
-    let own = up.all_reduce_kernel("vllm").ok();
-    let own = own.map(|kernel| network::all_reduce_time(bytes, &group, kernel, Launch::Graph, memory).total());
-    Some(own.map_or(library, |own| own.min(library)).get() * n)
-}
-
-/// So many dispatches and combines, with the one-sided kernel of a rack or the low-latency one of a node.
-fn exchanges(on: &Deployment, load: &Load, n: f64) -> Option<f64> {
-    let shape = on.model.shape()?;
-    let moe = shape.moe()?;
-    let ranks = on.layout.degrees().ep;
-    let together = domain(&on.system).min(on.layout.stage_chips());
-    let first = on.system.levels.first()?;
-    let name = if together > 8 { "one-sided" } else { "deepep-ll" };
-    let kernel = on.links.up.as_deref()?.exchange_kernel(name).ok()?;
-    let up = Port { kernel, bandwidth: first.bandwidth.value };
-    let reach = on.links.out.as_deref().and_then(|out| out.reach.get(&kernel.copies));
-    let out = on.system.levels.get(1).zip(reach);
-    let out = out.map(|(second, kernel)| Port { kernel, bandwidth: second.bandwidth.value / second.oversubscription });
-    if out.is_none() && ranks.div_ceil(together.max(1)) > 1 {
-        return None;
-    }
-    let one = |phase: Phase, width: f64| {
-        let exchange = Exchange {
-            phase,
-            tokens: Tokens::new(load.batch / on.layout.stage_chips() as f64),
-            payload: BytesPerToken::new(shape.hidden as f64 * width),
-            top_k: moe.top_k,
-            experts: moe.experts,
-            ranks,
-            ranks_per_node: together,
-        };
-        network::exchange_time(&exchange, &up, out.as_ref()).total.get()
-    };
-    Some(n * (one(Phase::Dispatch, BYTES.dispatch) + one(Phase::Combine, BYTES.combine)))
-}
-
-/// One send to the next stage.
-fn send(on: &Deployment, leaves: bool, bytes: f64) -> Option<f64> {
-    let up = on.links.up.as_deref()?;
-    let network = if leaves { on.links.out.as_deref()? } else { up };
-    let group = Group::within(on.system.levels.get(usize::from(leaves))?, network, 2);
-    Some(network::time(Collective::SendRecv, Bytes::b(bytes), &group).total().get())
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@
 //! different things the change is found to the whole sequence or token by halving. Ignores: a regime that begins and ends
 //! between two points of the grid.
 
+use crate::desk::cut;
 use crate::desk::prelude::*;
 use crate::estimate::work::Case;
-use crate::layout::{self, DegreesRequest};
+use crate::layout::DegreesRequest;
 use crate::{estimate, setting, support};
 use rackmath_theory::roofline::Binding;
 use rackmath_theory::steady::Requests;
@@ -181,7 +182,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         system: on.system.name.clone(),
         engine: on.engine.name.clone(),
         sheet,
-        layout: layout::words(&on.model, &on.layout),
+        layout: cut::words(&on.model, &on.layout),
         what: request.what,
         over: request.over,
         fixed,

@@ -10,9 +10,10 @@ mod cards;
 
 pub use cards::*;
 
+use crate::desk::cut;
 use crate::desk::prelude::*;
 use crate::estimate::work::{Ask, Case};
-use crate::layout::{self, DegreesRequest};
+use crate::layout::DegreesRequest;
 use crate::setting::machine as machine_named;
 use crate::{estimate, train};
 use rackmath_spec::lengths::Lengths;
@@ -394,7 +395,7 @@ impl<'a> Checked<'a> {
             pass,
             memory,
             update: UpdateCard { way, bytes: all.get(), rate_gb_per_s: rate.get() / 1e9, time_s: sent },
-            layout: layout::words(&on.model, &on.layout),
+            layout: cut::words(&on.model, &on.layout),
             engine: on.engine.name.clone(),
             model: on.model.name.clone(),
             machine: format!("{} x {}", self.chips, chip.name),

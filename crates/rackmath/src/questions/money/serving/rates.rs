@@ -16,6 +16,7 @@
 //! Of many layouts the fastest per chip is taken, for prompts and answers each.
 //! Assumes: prefill and decode have chips of their own, so that neither disturbs the other.
 
+use crate::desk::cut;
 use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
@@ -278,7 +279,7 @@ fn board(r: &Resolved, q: &RatesRequest, why: Option<Remark>) -> Result<(RateCar
 /// The layout asked for, or all that are worth a try: so many chips, attention cut or copied, experts spread or cut.
 fn layouts(r: &Resolved, wanted: &DegreesRequest) -> Result<Vec<Layout>, Error> {
     if *wanted != DegreesRequest::default() {
-        return Ok(vec![layout::pick(wanted, None, r)?.0]);
+        return Ok(vec![cut::pick(wanted, None, r)?.0]);
     }
     let powers = |limit: u64| (0..MOST_DOUBLINGS).map(|i| 1u64 << i).take_while(move |n| *n <= limit);
     let mut all = vec![layout::usual(&r.model, &r.system)];

@@ -2,10 +2,10 @@
 
 use super::prepare::Prepared;
 use super::{Answer, Ask, Entry, Fetch, Plan, Point, Request, Searched, flags, why};
+use crate::desk::cut;
 use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::line;
 use crate::desk::prelude::*;
-use crate::layout;
 use crate::setting::PriceSource;
 use rackmath_theory::pass::KernelSet;
 use rackmath_theory::plan::{Configuration, Question, Ranked, Space, search_all};
@@ -119,7 +119,7 @@ impl Worked {
     }
 
     pub(super) fn layout(&self, layout: &Layout) -> String {
-        layout::words(&self.ask.model, layout)
+        cut::words(&self.ask.model, layout)
     }
 
     /// What tells a deployment from the others.

@@ -253,7 +253,7 @@ impl Trials<'_> {
         let (case, on) = (self.case, &self.case.on);
         if on.kv.bits() > 12.0 {
             let said = Start { halves: None, ..case.start.clone() };
-            let kv = crate::layout::narrow_cache(&on.engine);
+            let kv = crate::desk::remedy::narrow_cache(&on.engine);
             self.add(Knob::Kv, None, &Deployment { kv, ..on.clone() }, &said, Some(says("check_narrow_cache")));
         }
         if !self.starts && on.formats.linear.bits() > 12.0 {

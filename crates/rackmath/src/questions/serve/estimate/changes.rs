@@ -4,7 +4,7 @@ use super::Change;
 use super::met::Met;
 use super::work::{Ask, Case};
 use crate::desk::prelude::*;
-use crate::layout::{in_format, narrower};
+use crate::desk::remedy::{in_format, narrower};
 use crate::simulate::{Percentiles, What};
 use crate::support::{self, Verdict};
 use rackmath_spec::engine::Assumed;
@@ -243,7 +243,7 @@ fn room(case: &Case) -> Vec<Idea> {
     let load = on.load(&ask.requests, on.groups(), on.engine.schedule.chunk);
     // Formats stand in the menu, with a word on their quality.
     let runs = |next: &Deployment| next.kv == on.kv && case.runs(next);
-    let all = crate::layout::remedies(on, &load, runs).into_iter();
+    let all = crate::desk::remedy::remedies(on, &load, runs).into_iter();
     let narrower = |next: &Deployment| next.formats != on.formats;
     all.filter(|(_, next)| !narrower(next)).map(|(what, next)| idea(what, Ask { on: next, ..ask.clone() })).collect()
 }
@@ -284,7 +284,7 @@ fn layouts(ask: &Ask) -> Vec<Idea> {
     let other = |layout: Layout| {
         let now = Some(ask.on.layout.chips()).filter(|now| *now != layout.chips());
         let what = says(if now.is_none() { "layout_same_chips" } else { "layout_other_chips" });
-        let what = what.with("layout", crate::layout::words(&ask.on.model, &layout));
+        let what = what.with("layout", crate::desk::cut::words(&ask.on.model, &layout));
         let what = what.with("chips", now.map(|_| layout.chips())).with("now", now);
         idea(what, on(ask, Deployment { layout, ..ask.on.clone() }))
     };

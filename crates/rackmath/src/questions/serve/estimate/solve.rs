@@ -594,7 +594,7 @@ fn at_machine(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<M
     Ok(MachineCard {
         on: request.setting.on.clone(),
         machine: system.name.clone(),
-        layout: crate::layout::words(&case.found.model, &case.ask.on.layout),
+        layout: crate::desk::cut::words(&case.found.model, &case.ask.on.layout),
         chips,
         usd_per_hour: usd,
         point,

@@ -2,8 +2,8 @@
 
 use super::met::Met;
 use super::work::{Ask, Case};
+use crate::desk::cut;
 use crate::desk::prelude::*;
-use crate::layout;
 use rackmath_spec::engine::Engine;
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::pools::{Loading, Outcome, Serving};
@@ -139,7 +139,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         model: page.model,
         system: page.system,
         engine: page.engine,
-        layout: layout::words(&case.found.model, &case.ask.on.layout),
+        layout: cut::words(&case.found.model, &case.ask.on.layout),
         rows,
         figure,
         speculation,

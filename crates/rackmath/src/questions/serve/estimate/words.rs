@@ -16,6 +16,7 @@ use super::spread::{self, Intervals};
 use super::work::{Ask, Case};
 use super::{Answer, Breakdown, Piece, Pools, Problem, Served, Slo, Target};
 use crate::desk::prelude::*;
+use crate::desk::{cut, remedy};
 use crate::layout;
 use crate::offload;
 use crate::simulate::What;
@@ -61,7 +62,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
         pools: outcome.flow.as_ref().filter(|_| fits).and_then(|flow| {
             let (pool, network) = (p.split.as_ref()?, r.system.levels.last());
             Some(Pools {
-                prefill_layout: layout::words(&r.model, &pool.instance.deployment.layout),
+                prefill_layout: cut::words(&r.model, &pool.instance.deployment.layout),
                 prefill_instances: flow.instances,
                 prefill_chips: flow.chips as u64,
                 decode_chips: (outcome.chips - flow.chips) as u64,
@@ -272,7 +273,7 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option
             most_requests_per_s: None,
             holds_requests_per_s: None,
             first_change: split_first(case, on, &load)
-                .or_else(|| layout::first_change(on, &load, 0.0, |on| case.runs(on))),
+                .or_else(|| remedy::first_change(on, &load, 0.0, |on| case.runs(on))),
         });
     }
     if !overloaded(outcome, met) {

@@ -3,11 +3,12 @@
 use super::Request;
 use super::beside::embeds;
 use super::drafter::{self, Guess};
+use crate::desk::cut;
 use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
 use crate::offload;
-use crate::setting::{AUTO, Found, LLAMA_CPP, find, machine, untimed, usual_engine};
+use crate::setting::{AUTO, Found, find, machine, untimed, usual_engine};
 use crate::support::{self, Asked, Standing, Verdict};
 use rackmath_spec::engine::{Engine, Replay, Version};
 use rackmath_spec::file::flags::Tool;
@@ -67,15 +68,12 @@ impl<'a> Case<'a> {
         untouched(&request.setting)?;
         let dies = as_devices(catalog, &request.setting)?;
         let setting = dies.as_ref().map_or(&request.setting, |(setting, _)| setting);
-        let named = if request.engine == AUTO { usual_engine(&request.setting) } else { &request.engine };
-        let (mut engine, mut uncovered) = catalog.engine(named)?;
+        let named = if request.engine == AUTO { usual_engine(catalog, &request.setting) } else { &request.engine };
+        let (mut engine, uncovered) = catalog.engine(named)?;
         let cut = request.degrees.cuts() || request.flags.is_some() || request.disaggregated.is_some();
         let together = offload::dealt(catalog, setting, &engine, cut);
         let (alone, cards) = if together { offload::cards(catalog, setting)? } else { Default::default() };
         let mut found = find(catalog, if together { &alone } else { setting })?;
-        if request.engine == AUTO && found.deployment.system.chip.vendor == "Apple" {
-            (engine, uncovered) = catalog.engine(LLAMA_CPP)?;
-        }
         overrides(request, &mut engine)?;
         let on = &mut found.deployment;
         if request.setting.kv.as_deref().is_none_or(|word| word == "auto") {
@@ -90,7 +88,7 @@ impl<'a> Case<'a> {
         standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
         let (mut layout, chosen) = pick(request, &request.degrees, request.flags.as_deref(), on)?;
         if chosen && !standing.cuts(&layout) {
-            layout = layout::cut_by(&on.model, &on.system, |layout| standing.cuts(layout)).unwrap_or(layout);
+            layout = cut::cut_by(&on.model, &on.system, |layout| standing.cuts(layout)).unwrap_or(layout);
         }
         if chosen && let Some(parted) = beside_pools(request, on, &layout, &requests, |layout| standing.cuts(layout)) {
             layout = parted;
@@ -201,9 +199,9 @@ fn pick(r: &Request, d: &DegreesRequest, line: Option<&str>, on: &Deployment) ->
     let usual = || Ok(on.engine.family.parse().unwrap_or(Tool::Vllm));
     let tool = r.tool.as_ref().map_or_else(usual, |word| word.parse::<Tool>());
     let line = line.map(|line| tool.map(|tool| (tool, line))).transpose()?;
-    let (mut layout, chosen) = layout::pick(d, line, on)?;
+    let (mut layout, chosen) = cut::pick(d, line, on)?;
     if let (true, Loading::Concurrency(n)) = (chosen, load(r)?) {
-        layout = layout::usual_for(&on.model, &on.system, n as u64);
+        layout = cut::usual_for(&on.model, &on.system, n as u64);
     }
     let cut = layout.degrees().dcp;
     let expected = match on.engine.family.as_str() {
@@ -241,7 +239,7 @@ fn beside_pools(
         let cut = Deployment { layout: *layout, ..on.clone() };
         cut.room(requests, on.engine.schedule.chunk) >= 1.0
     };
-    layout::cut_by(&on.model, &on.system, |layout| cuts(layout) && there(layout) && holds(layout))
+    cut::cut_by(&on.model, &on.system, |layout| cuts(layout) && there(layout) && holds(layout))
 }
 
 fn split(request: &Request, on: &Deployment) -> Result<Option<(Layout, Option<f64>)>, Error> {

@@ -7,8 +7,8 @@ use super::card::{
 use super::fleet::Kind;
 use super::work::{Run, World, wanted};
 use super::{flags, tiers};
+use crate::desk::cut;
 use crate::desk::prelude::*;
-use crate::layout;
 use rackmath_sim::tally::{Sample, Series as Values, Tally};
 
 /// Percentiles of a table.
@@ -104,7 +104,7 @@ pub(super) fn answer(world: &World, mut run: Run) -> Answer {
         model: on.model.name.clone(),
         system: systems(world),
         engine: on.engine.name.clone(),
-        layout: layout::words(&on.model, &on.layout),
+        layout: cut::words(&on.model, &on.layout),
         layout_chosen: world.main().layout_chosen,
         replicas,
         least_replicas: r.scaling.max_replicas.map(|_| r.fleet.replicas),

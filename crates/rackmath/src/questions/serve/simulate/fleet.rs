@@ -5,9 +5,9 @@ use super::tiers::{self, Asked};
 use super::{Answer, Happens, Request};
 use crate::desk::prelude::*;
 use crate::desk::setting::PriceSource;
+use crate::desk::{cut, remedy};
 use crate::estimate;
 use crate::estimate::work::Case;
-use crate::layout;
 use rackmath_sim::clock::Timed;
 use rackmath_sim::cluster::{self, Cluster, Deal, Groups, Link, Router, Rules, Weights};
 use rackmath_sim::engine::Settings;
@@ -124,7 +124,7 @@ pub(super) fn refused(catalog: &Catalog, r: &Request) -> Result<Option<Answer>, 
             model: there.model.name.clone(),
             system: there.system.name.clone(),
             engine: there.engine.name.clone(),
-            layout: layout::words(&there.model, &there.layout),
+            layout: cut::words(&there.model, &there.layout),
             layout_chosen: case.chosen,
             replicas: r.fleet.replicas,
             prefill_replicas: r.fleet.prefill_replicas,
@@ -150,7 +150,7 @@ fn no_room(r: &Request, case: &Case) -> Result<Option<(Remark, Option<Remark>)>,
         .with("memory", on.system.chip.memory.size())
         .with("share", on.utilisation(&load))
         .with("chip", on.system.chip.name.clone());
-    Ok(Some((why, layout::first_change(on, &load, 0.0, |on| case.runs(on)))))
+    Ok(Some((why, remedy::first_change(on, &load, 0.0, |on| case.runs(on)))))
 }
 
 /// Tokens of a request by the law of the traffic, or of the longest sequence that a flag asks for.
