@@ -223,7 +223,7 @@ impl<'a> Asked<'a> {
     /// Groups that share experts are simulated step by step, others leap from event to event. Such groups are what a scale-up domain of
     /// many chips is for, and the usual machine is one.
     fn stepped(&self, on_rack: f64, with: f64, without: f64) -> f64 {
-        let many = |name: &str| self.catalog.system(name).is_ok_and(|s| s.levels.first().is_some_and(|l| l.chips > 16));
+        let many = |name: &str| self.catalog.system(name).is_ok_and(|s| s.racked());
         match self.experts("setting.model", true) {
             true if self.named("setting.on").is_none_or(many) => on_rack,
             true => with,

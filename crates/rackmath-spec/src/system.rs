@@ -79,6 +79,11 @@ impl System {
         self.chip.memory.bandwidth.value * self.n_chips as f64
     }
 
+    /// Whether a scale-up domain is a rack and not a host: groups that share experts are at home there.
+    pub fn racked(&self) -> bool {
+        self.levels.first().is_some_and(|level| level.chips > 16)
+    }
+
     pub fn peak(&self, per_chip: FlopRate) -> FlopRate {
         per_chip * self.n_chips as f64
     }

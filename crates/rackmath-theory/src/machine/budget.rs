@@ -28,19 +28,21 @@
 //! Ignores: films of Qwen3-VL in vLLM 0.11 to 0.15 (2.8 GiB), towers for sound in a dry run, memory that other programs hold, and what
 //! an allocator loses between its pieces.
 
-use crate::count::towers::{largest, tower, towers_bytes};
-use crate::count::{Cut, Part, Tensor, block_tensors};
+mod loaded;
+mod pass;
+
+use loaded::{as_stored, draft_layers, draft_weights, eagle_weights, filling, is_eagle, made_when_loaded, unloaded};
+use pass::{activation, pictures};
+
 use crate::deployment::Deployment;
 use crate::layout::stage_layers;
 use crate::pages::{Kept, Pages};
-use crate::placement::{Held, Load, bytes_here, stage_weights};
+use crate::placement::{Held, Load, stage_weights};
 use crate::split::Split;
-use rackmath_spec::Dtype;
 use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::launch::Start;
 use rackmath_spec::memory::{Graphs, MemoryRule, Reserve, Way};
-use rackmath_spec::model::{Block, Body, Ffn, Formats, Linear, Mixer, Mlp, Shape};
-use rackmath_spec::tower::{Rule, Sense};
+use rackmath_spec::model::{Body, Ffn, Shape};
 use rackmath_units::{Bytes, Fraction};
 use std::sync::Arc;
 
@@ -389,19 +391,6 @@ fn estimate(rule: &MemoryRule, asked: &Asked, shape: &Shape, stages: u64, drafts
     graphs(rule, asked, shape, stages, drafts, rule.graphs.estimate_base_gib)
 }
 
-/// Layers that draft, beside the model's own.
-fn draft_layers(start: &Start, asked: &Asked, shape: &Shape) -> u64 {
-    match asked.drafts {
-        0 => 0,
-        _ if is_eagle(start) => 1,
-        _ => shape.mtp.as_ref().map_or(0, |mtp| mtp.n.min(1)),
-    }
-}
-
-fn is_eagle(start: &Start) -> bool {
-    start.drafter.as_deref().is_some_and(|name| name.to_ascii_lowercase().contains("eagle"))
-}
-
 /// The chips of one stage: its number, its first layer and how many it has.
 fn stage(
     on: &Deployment,
@@ -518,31 +507,6 @@ fn unlooked(on: &Deployment, shape: &Shape, tokens: f64, sequences: f64) -> (f64
     (tokens * (2.0 * hidden + 2.0 * widest) * 2.0 + logits, travels)
 }
 
-/// Weights of an EAGLE head on one chip, in 16 bits: a layer like the last that reads two vectors, a matrix that folds three
-/// vectors of the model into one, and a head for its own short vocabulary.
-fn eagle_weights(on: &Deployment, shape: &Shape) -> f64 {
-    let (d, h) = (on.layout.degrees(), shape.hidden as f64);
-    let formats = Formats::uniform(Dtype::Bf16);
-    let layer: f64 = shape.runs.last().map_or(0.0, |run| {
-        let dense = Block { ffn: dense(&run.block.ffn), ..run.block.clone() };
-        let tensors = block_tensors(shape, &dense);
-        let reads_two = |name: &str| f64::from(u8::from(["query", "key", "value"].contains(&name)));
-        tensors.iter().map(|t| bytes_here(t, formats, &d) * (1.0 + reads_two(t.name))).sum()
-    });
-    layer + 2.0 * (3.0 * h * h + EAGLE_VOCABULARY * h) / d.tp as f64
-}
-
-/// The network of a draft's layer is dense, as wide as the experts of a token together.
-fn dense(ffn: &Ffn) -> Ffn {
-    match ffn {
-        Ffn::Moe(moe) => Ffn::Dense(Mlp { width: moe.expert.width * moe.top_k, ..moe.expert }),
-        other => other.clone(),
-    }
-}
-
-/// Words that EAGLE-3 heads choose among (yuhuili/EAGLE3-LLaMA3.3-Instruct-70B, config.json: draft_vocab_size).
-const EAGLE_VOCABULARY: f64 = 32_000.0;
-
 /// What libraries take past the allocator on a chip.
 fn outside(on: &Deployment, rule: &MemoryRule) -> f64 {
     let (d, chip) = (on.layout.degrees(), &on.system.chip);
@@ -567,148 +531,6 @@ fn states(rule: &MemoryRule, start: &Start, asked: &Asked, total: f64, weights: 
     let free = total - GIB * rule.context_gib;
     let left = (asked.utilisation.get() * free - weights).max(0.0);
     start.sequences.map_or(left * rule.state_ratio / (1.0 + rule.state_ratio), |n| n as f64 * each)
-}
-
-/// The formats in which a checkpoint stands in memory. One whose experts are in NVFP4 leaves attention in 16 bits.
-fn as_stored(on: &Deployment, shape: &Shape) -> Deployment {
-    let mut formats = on.formats;
-    if formats.routed == Dtype::NvFp4 && formats.mixer == Dtype::NvFp4 && shape.moe().is_some() {
-        formats.mixer = Dtype::Bf16;
-    }
-    Deployment { formats, ..on.clone() }
-}
-
-/// What experts in MXFP4 take beyond their size: kernels want one of their sides as a multiple of so many values.
-fn filling(on: &Deployment, shape: &Shape, layers: u64) -> f64 {
-    const SIDE: u64 = 256;
-    let Some(moe) = shape.moe().filter(|_| on.formats.routed == Dtype::MxFp4) else { return 0.0 };
-    let d = on.layout.degrees();
-    let experts = moe.expert_params(shape.hidden, moe.expert.width) * moe.experts as f64 / (d.ep * d.etp) as f64;
-    let more = shape.hidden.next_multiple_of(SIDE) as f64 / shape.hidden as f64 - 1.0;
-    experts * on.formats.routed.width().get() * more * layers as f64 * shape.moe_layers() as f64
-        / shape.n_layers() as f64
-}
-
-/// What engines make of weights when they load them, for the layers of a stage: matrices of latent attention once more in 16 bits,
-/// folded into queries and outputs; and whole copies of what every token passes, where SGLang sends tokens to experts of all groups.
-///
-/// Source: vllm/v1/attention/backends/mla/common.py (W_UK, W_UV), sgl-project/sglang python/sglang/srt/models/deepseek_v2.py (w_kc,
-/// w_vc; shared experts with tensor parallelism of one under an all-to-all). DeepSeek V2 Lite: 29.34 GiB in vLLM 0.23, 29.26 without,
-/// 29.36 with. DeepSeek R1 in w4a8 on 16 dies with 16, 4 and 2 groups: 40.1, 28.9 and 27.5 GiB, 39.3, 27.9 and 26.7 here.
-fn made_when_loaded(on: &Deployment, rule: &MemoryRule, shape: &Shape, (from, n): (u64, u64)) -> f64 {
-    if rule.way == Way::Asked {
-        return 0.0;
-    }
-    let d = on.layout.degrees();
-    let sends = rule.way == Way::Rest && d.dp > 1 && d.ep > 1 && shape.moe().is_some();
-    let (mut first, mut all) = (0, 0.0);
-    for run in &shape.runs {
-        let here = (first + run.n).min(from + n).saturating_sub(first.max(from)) as f64;
-        first += run.n;
-        if let Mixer::Latent(a) = &run.block.mixer {
-            all += here * 2.0 * (a.heads * (a.nope_dim + a.v_dim) * a.kv_rank) as f64 / d.tp as f64;
-        }
-        if sends {
-            let shared = |t: &Tensor| t.cut == Cut::Tensor && !matches!(t.part, Part::Mixer | Part::Routed);
-            let tensors = block_tensors(shape, &run.block);
-            let once: f64 = tensors.iter().filter(|t| shared(t)).map(|t| bytes_here(t, on.formats, &d)).sum();
-            all += here * once * (d.tp - 1) as f64;
-        }
-    }
-    all
-}
-
-/// Weights of the layers that draft, on one chip.
-fn draft_weights(on: &Deployment, shape: &Shape) -> f64 {
-    let d = on.layout.degrees();
-    shape.mtp.as_ref().map_or(0.0, |mtp| {
-        let block: f64 = block_tensors(shape, &mtp.block).iter().map(|t| bytes_here(t, on.formats, &d)).sum();
-        block + mtp.extra as f64 * Part::Other.dtype(&on.formats).width().get()
-    })
-}
-
-/// The most that a dry run takes on a chip of the first or another stage.
-fn activation(on: &Deployment, rule: &MemoryRule, asked: &Asked, shape: &Shape, last: bool) -> f64 {
-    let d = on.layout.degrees();
-    let (hidden, tokens) = (shape.hidden as f64, asked.pass);
-    let fixed = rule.pass_gib * GIB;
-    let inner = shape.runs.iter().map(|run| inner(&run.block, rule, d.tp, d.etp)).fold(0.0, f64::max);
-    // Hidden vectors and residuals travel between stages in buffers of their own.
-    let between = if d.pp > 1 { 4.0 } else { 0.0 };
-    let pass = tokens * ((rule.hidden_bytes + between) * hidden + inner) + fixed;
-    let kept = if rule.keeps_expert_buffers { expert_buffers(on, shape) * tokens } else { 0.0 };
-    if !last {
-        return kept.max(pass);
-    }
-    // The 16-bit hidden vectors of the pass are still there when the next tokens are chosen.
-    let chosen = if asked.chooses { asked.chosen * shape.vocab as f64 * rule.sampler_bytes } else { 0.0 };
-    let sampler = chosen + 2.0 * tokens * hidden + fixed;
-    kept + sampler.max(pass - kept)
-}
-
-/// Towers that are not loaded since nothing of theirs may be asked.
-fn unloaded(on: &Deployment, start: &Start, shape: &Shape) -> f64 {
-    let none = start.pictures == Some(0) && start.films == Some(0) && on.senses.is_none();
-    if none { towers_bytes(shape).get() / on.layout.degrees().tp as f64 } else { 0.0 }
-}
-
-/// What encoding the largest pictures takes in a dry run, and what is kept of them: as many as a pass has tokens for, at least
-/// one; or a film, where one has more tokens.
-fn pictures(on: &Deployment, rule: &MemoryRule, asked: &Asked, start: &Start, shape: &Shape) -> (f64, f64) {
-    let tower = tower(shape, Sense::Sight).filter(|_| !start.no_dry_pictures);
-    let Some(tower) = tower.filter(|_| rule.picture_bytes + rule.picture_split_bytes > 0.0) else { return (0.0, 0.0) };
-    let one = largest(&tower.rule);
-    if one.tokens == 0 {
-        return (0.0, 0.0);
-    }
-    let tried = |limit: Option<u64>| limit != Some(0);
-    let filmed = matches!(tower.rule, Rule::Rounded { patch: 14, frames: 1, pair: 2, .. }) && tried(start.films);
-    let pairs = if filmed { rule.film_pairs.min(asked.longest / one.tokens).max(1) } else { 1 };
-    if !tried(start.pictures) && (!filmed || rule.film_pairs == 0) {
-        return (0.0, 0.0);
-    }
-    let (tokens, patches) = ((one.tokens * pairs) as f64, (one.all_patches() * pairs) as f64);
-    let of_prompt =
-        (asked.longest as f64 / tokens).floor().min(start.pictures.map_or(f64::INFINITY, |n| n as f64)).max(1.0);
-    let items = (asked.pass.max(tokens) / tokens).floor().min(asked.sequences * of_prompt).max(1.0);
-    let each = rule.picture_bytes + rule.picture_split_bytes / on.layout.degrees().tp as f64;
-    (items * patches * tower.layers.hidden as f64 * each, items * tokens * shape.hidden as f64 * 2.0)
-}
-
-/// Bytes that the widest part of a block takes for each token.
-fn inner(block: &Block, rule: &MemoryRule, tp: u64, etp: u64) -> f64 {
-    let (tp, etp) = (tp as f64, etp as f64);
-    let ffn = match &block.ffn {
-        Ffn::None => 0.0,
-        // A gated network has one width twice before its activation and once behind; the constant is for those three.
-        Ffn::Dense(mlp) => rule.inner_bytes * mlp.width as f64 * if mlp.gated { 1.0 } else { 2.0 / 3.0 } / tp,
-        Ffn::Moe(moe) => {
-            let routed = moe.expert.width as f64 * moe.top_k as f64 / etp;
-            let shared = moe.shared.map_or(0.0, |s| s.width as f64 / tp);
-            rule.inner_bytes * (routed + shared)
-        }
-    };
-    let mixer = match &block.mixer {
-        Mixer::Linear(Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, .. }) => {
-            rule.inner_bytes * (2 * k_heads * k_dim + 2 * v_heads * v_dim) as f64 / tp
-        }
-        Mixer::Attention(a) => {
-            rule.inner_bytes * (a.heads * a.qk_dim + a.kv_heads * (a.qk_dim + a.v_dim)) as f64 / tp / 2.0
-        }
-        _ => 0.0,
-    };
-    ffn.max(mixer)
-}
-
-/// Bytes that 16-bit buffers of experts take for each token: what goes in or comes out of the second product, and what comes
-/// out of the first.
-fn expert_buffers(on: &Deployment, shape: &Shape) -> f64 {
-    let d = on.layout.degrees();
-    // Kernels of narrower weights have buffers of their own.
-    let Some(moe) = shape.moe().filter(|_| on.formats.routed.bits() >= 8.0) else { return 0.0 };
-    let (hidden, width) = (shape.hidden as f64, moe.expert.width as f64 / d.etp as f64);
-    let twice = if moe.expert.gated { 2.0 * width } else { width };
-    2.0 * moe.top_k as f64 * (width.max(hidden) + twice.max(hidden))
 }
 
 /// What a program finds free before it loads anything.
@@ -851,8 +673,8 @@ fn finish(
 mod tests {
     use super::*;
     use crate::close;
-    use rackmath_spec::Layout;
     use rackmath_spec::layout::Degrees;
+    use rackmath_spec::{Dtype, Layout};
     use rackmath_units::Tokens;
 
     fn on(model: &str, system: &str, engine: &str, tp: u64) -> Deployment {

@@ -345,7 +345,7 @@ pub fn extent(catalog: &Catalog, request: &Request) -> Result<Extent, Error> {
     // Nobody simulates more deployments than there are.
     let simulated = runs.min(trial::RUNS as f64 * (one.layouts + one.weighed)) * ask.simulate.requests as f64;
     // Decodes of one group leap from event to event; groups that share experts go step by step, and many chips of a domain are for those.
-    let rack = ask.machines.iter().any(|m| m.system.levels.first().is_some_and(|level| level.chips > 16));
+    let rack = ask.machines.iter().any(|m| m.system.racked());
     let steps = each && rack && ask.model.shape().is_some_and(|shape| shape.moe().is_some());
     let tokens = if steps { simulated * ask.requests.output } else { 0.0 };
     Ok(Extent { weighed: one.weighed * (1.0 + moved), simulated, tokens, ..one })
