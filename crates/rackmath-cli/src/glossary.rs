@@ -23,13 +23,17 @@ pub fn terms() -> impl Iterator<Item = Term> {
     })
 }
 
-/// Words whose name holds what was asked for; all when nothing was.
+/// Words whose name, else whose meaning, holds what was asked for.
 fn found(wanted: &str) -> Result<Vec<Term>, Error> {
     let lower = wanted.trim().to_lowercase();
     let exact: Vec<Term> = terms().filter(|t| t.word.to_lowercase() == lower).collect();
     let near: Vec<Term> = terms().filter(|t| t.word.to_lowercase().contains(&lower)).collect();
     if !exact.is_empty() {
         return Ok(exact);
+    }
+    let meant: Vec<Term> = terms().filter(|t| t.meaning.to_lowercase().contains(&lower)).collect();
+    if near.is_empty() && lower.len() > 2 && !meant.is_empty() {
+        return Ok(meant);
     }
     if near.is_empty() {
         let names: Vec<String> = terms().map(|t| t.word.to_lowercase()).collect();
@@ -79,6 +83,7 @@ mod tests {
     fn a_word_is_found_by_its_name_or_a_part_and_refused_with_the_nearest() {
         assert_eq!(found("ttft").expect("known").len(), 1);
         assert!(found("parallel").expect("known").len() >= 3);
+        assert!(found("optimiser and").is_err() && found("stacked beside").expect("in a meaning").len() == 1);
         assert!(found("rigde").expect_err("no such word").to_string().contains("rigde"));
     }
 }
