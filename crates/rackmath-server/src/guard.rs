@@ -252,4 +252,39 @@ mod tests {
         headers.append(FORWARDED, HeaderValue::from_static("nobody"));
         assert_eq!(forwarded(&headers), None);
     }
+
+    #[tokio::test]
+    async fn answers_that_nobody_reads_wait_within_their_bound_and_the_rest_are_given_up() {
+        const LONG: usize = 3 << 20;
+        let door = crate::DoorRules { saying: std::time::Duration::from_secs(60), ..crate::DoorRules::default() };
+        let options = crate::Options { door, ..crate::Options::default() };
+        let served = Arc::new(Served::new(rackmath_catalog::embedded(), &options));
+        let deaf = IpAddr::from([10, 0, 0, 1]);
+        let answer = |served: Arc<Served>| async move {
+            paced(&served, deaf, None, false, Response::new(Body::from(vec![0; LONG]))).await
+        };
+        // An address holds at most half of the 24 MiB on their way: four answers. At most half of the 16 MiB wait for those: two.
+        let mut unread = Vec::new();
+        for _ in 0..4 {
+            unread.push(answer(Arc::clone(&served)).await);
+        }
+        assert!(unread.iter().all(|r| r.status() == StatusCode::OK) && served.replies.taken() == 4 * LONG);
+        let mut waiting: Vec<_> = (0..2).map(|_| tokio::spawn(answer(Arc::clone(&served)))).collect();
+        while served.finished.taken() < 2 * LONG {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..20 {
+            let refused = answer(Arc::clone(&served)).await;
+            assert_eq!((refused.status(), served.finished.taken()), (StatusCode::SERVICE_UNAVAILABLE, 2 * LONG));
+        }
+        // Somebody else is answered meanwhile; who waits is answered when one has been read.
+        let other = IpAddr::from([10, 0, 0, 2]);
+        let reply = paced(&served, other, None, false, Response::new(Body::from(vec![0; 1 << 20]))).await;
+        assert_eq!(reply.status(), StatusCode::OK);
+        unread.truncate(2);
+        for wait in waiting.drain(..) {
+            assert_eq!(wait.await.expect("ran").status(), StatusCode::OK);
+        }
+        assert_eq!(served.finished.taken(), 0);
+    }
 }
