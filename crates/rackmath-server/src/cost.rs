@@ -221,11 +221,15 @@ impl<'a> Asked<'a> {
     }
 
     /// Groups that share experts are simulated step by step, others leap from event to event. Such groups are what a scale-up domain of
-    /// many chips is for, and the usual machine is one.
-    fn stepped(&self, on_rack: f64, with: f64, without: f64) -> f64 {
+    /// many chips is for, and the usual machine is one; on hosts they are what a latent cache asks for.
+    fn stepped(&self, on_rack: f64, latent: f64, with: f64, without: f64) -> f64 {
         let many = |name: &str| self.catalog.system(name).is_ok_and(|s| s.racked());
+        let cut = |name: &str| {
+            self.catalog.model(name).is_ok_and(|m| m.shape().is_some_and(|shape| shape.latent_layers() > 0))
+        };
         match self.experts("setting.model", true) {
             true if self.named("setting.on").is_none_or(many) => on_rack,
+            true if self.named("setting.model").is_none_or(cut) => latent,
             true => with,
             false => without,
         }
@@ -351,13 +355,13 @@ impl<'a> Asked<'a> {
             Q::Deduce => 14.0 + 13.0 * (self.log2_points() - 14.0).exp2(),
             Q::Rl if self.experts("model", false) => 500.0,
             Q::Rl => 5.0,
-            Q::Capacity => self.stepped(13_000.0, 600.0, 300.0),
+            Q::Capacity => self.stepped(13_000.0, 3500.0, 600.0, 300.0),
             Q::Estimate if self.read.said("embed") => 2.0,
-            Q::Estimate if self.solved().is_some() && self.rated() => self.stepped(20_000.0, 3000.0, 300.0),
+            Q::Estimate if self.solved().is_some() && self.rated() => self.stepped(20_000.0, 8000.0, 3000.0, 300.0),
             Q::Estimate if self.solved().is_some() => 60.0,
             // At a rate it is simulated, the changes that would help are too, and the rate that holds is looked for.
             Q::Estimate if self.rated() => {
-                self.stepped(5.5, 1.6, 0.25) * simulated(10_000.0, self.read.number("osl").unwrap_or(1000.0))
+                self.stepped(5.5, 3.0, 1.6, 0.25) * simulated(10_000.0, self.read.number("osl").unwrap_or(1000.0))
             }
             Q::Estimate => 2.0,
             _ => 8.0,

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use rackmath_spec::file::flags::{self, Tool};
-use rackmath_spec::model::{Ffn, Mixer};
+use rackmath_spec::model::Ffn;
 use rackmath_spec::{Model, System};
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::layout::{check, domain};
@@ -103,7 +103,7 @@ pub(crate) fn usual_for(model: &Model, system: &System, requests: u64) -> Layout
     let Some(shape) = model.shape() else {
         return legal(Degrees { dp: chips, ep: chips, ..one }).unwrap_or_else(Layout::single);
     };
-    let latent = shape.runs.iter().any(|r| matches!(r.block.mixer, Mixer::Latent(_) | Mixer::Compressed(_)));
+    let latent = shape.latent_layers() > 0;
     let sparse = shape.runs.iter().any(|r| matches!(r.block.ffn, Ffn::Moe(_)));
     let of = |n: u64| match (sparse, latent) {
         // A latent cache cannot be cut along heads: attention data parallel.

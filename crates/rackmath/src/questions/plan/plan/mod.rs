@@ -344,8 +344,11 @@ pub fn extent(catalog: &Catalog, request: &Request) -> Result<Extent, Error> {
     let (runs, each) = if one.prepared > 0.0 { ask.runs() } else { (0.0, false) };
     // Nobody simulates more deployments than there are.
     let simulated = runs.min(trial::RUNS as f64 * (one.layouts + one.weighed)) * ask.simulate.requests as f64;
-    // Decodes of one group leap from event to event; groups that share experts go step by step, and many chips of a domain are for those.
-    let rack = ask.machines.iter().any(|m| m.system.racked());
+    // Decodes of one group leap from event to event; groups that share experts go step by step. Many chips of a domain are for those, and a
+    // latent cache, which is not cut along heads, asks for them on several hosts.
+    let apart = |m: &Arc<Machine>| m.system.racked() || m.system.n_chips > 8;
+    let latent = ask.model.shape().is_some_and(|shape| shape.latent_layers() > 0);
+    let rack = ask.machines.iter().any(|m| if latent { apart(m) } else { m.system.racked() });
     let steps = each && rack && ask.model.shape().is_some_and(|shape| shape.moe().is_some());
     let tokens = if steps { simulated * ask.requests.output } else { 0.0 };
     Ok(Extent { weighed: one.weighed * (1.0 + moved), simulated, tokens, ..one })
