@@ -80,7 +80,19 @@ pub trait Words {
 }
 
 /// Assumptions that something asked for is taken as something else.
-const CAREFUL: [&str; 4] = ["version_not_covered", "weights_expanded", "flags_no_acceptance", "check_split"];
+const CAREFUL: [&str; 11] = [
+    "whole_hosts_ranked",
+    "percentiles_in_step",
+    "version_not_covered",
+    "weights_expanded",
+    "check_split",
+    "flags_aside",
+    "flags_no_acceptance",
+    "flags_other_model",
+    "flags_no_prefixes",
+    "flag_unmodelled",
+    "flag_of_another_version",
+];
 
 impl Words for Remark {
     fn words(&self) -> Cow<'_, str> {

@@ -22,8 +22,10 @@ pub(super) enum Kind {
     Verdict,
     /// Of what it is the answer.
     Subject,
+    /// What one has to know before the figures are used.
+    Caution,
     Figures,
-    /// What binds, what to change, what to be careful about.
+    /// What binds, and what to change.
     Advice,
     /// How it came about.
     Working,
@@ -32,13 +34,21 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 7] =
-        [Self::Verdict, Self::Subject, Self::Figures, Self::Advice, Self::Working, Self::Assumption, Self::Source];
+    const ALL: [Self; 8] = [
+        Self::Verdict,
+        Self::Subject,
+        Self::Caution,
+        Self::Figures,
+        Self::Advice,
+        Self::Working,
+        Self::Assumption,
+        Self::Source,
+    ];
 
     fn shown(self, detail: Detail) -> bool {
         match self {
             Self::Verdict => true,
-            Self::Subject | Self::Figures | Self::Advice => detail != Detail::Verdict,
+            Self::Subject | Self::Caution | Self::Figures | Self::Advice => detail != Detail::Verdict,
             Self::Working | Self::Assumption => matches!(detail, Detail::Page { explain: true, .. }),
             Self::Source => matches!(detail, Detail::Page { sources: true, .. }),
         }
@@ -211,7 +221,7 @@ pub(super) fn compose(pieces: &[Piece], whole: bool, detail: Detail, style: Styl
     if !explain && !whole && more.is_some() {
         let length = |kind: Kind| parts.iter().find(|(k, _)| *k == kind).map_or(0, |(_, p)| p.lines.len());
         // An empty line before figures, before advice and before the last line.
-        let taken = length(Kind::Verdict) + length(Kind::Subject) + 4;
+        let taken = length(Kind::Verdict) + length(Kind::Subject) + length(Kind::Caution) + 4;
         let room = LINES.saturating_sub(taken);
         let least = ADVICE.max(first_of_last(&of(Kind::Advice)));
         let advice = length(Kind::Advice).min(least.max(room.saturating_sub(length(Kind::Figures))));
@@ -227,7 +237,7 @@ pub(super) fn compose(pieces: &[Piece], whole: bool, detail: Detail, style: Styl
     }
     let mut lines: Vec<String> = Vec::new();
     for (kind, part) in parts.into_iter().filter(|(_, p)| !p.lines.is_empty()) {
-        if !lines.is_empty() && kind != Kind::Subject {
+        if !lines.is_empty() && !matches!(kind, Kind::Subject | Kind::Caution) {
             lines.push(String::new());
         }
         lines.extend(part.lines);

@@ -83,9 +83,9 @@ impl Page {
         });
     }
 
-    /// What to be careful about, before anything else that is advised.
+    /// What to be careful about, before the figures.
     pub fn caution(&mut self, text: impl Words) {
-        self.within(Kind::Advice, |out| out.wrapped("! ", "  ", text));
+        self.within(Kind::Caution, |out| out.wrapped("! ", "  ", text));
     }
 
     fn push(&mut self, form: Form, text: &str) {
@@ -198,7 +198,7 @@ impl Page {
         }
     }
 
-    /// What the answer assumes; what one has to be careful about stands with what to change.
+    /// What the answer assumes; what one has to be careful about stands before the figures.
     pub fn assumes(&mut self, items: &[impl Words]) {
         let (careful, others): (Vec<_>, Vec<_>) = items.iter().partition(|item| Words::careful(*item));
         for item in careful {

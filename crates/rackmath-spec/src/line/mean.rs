@@ -67,7 +67,8 @@ pub fn launch(
         let name = bare(&flag.name);
         // A prompt of llama-server is a text, one of llama-bench a length.
         let bench = |m: &Means| !matches!(m, Prompt | Answer | Depth) || list.command == "llama-bench";
-        let used = match (means(program, &name).filter(bench), cutting(program, &name)) {
+        let sets = means(program, &name).filter(bench);
+        let used = match (sets, cutting(program, &name)) {
             (_, Some(cut)) => state.cut(cut, flag, &name)?,
             (Some(Bears), _) => Use::Unmodelled(None),
             (Some(Settings), _) if settings.is_none() => {
@@ -91,7 +92,8 @@ pub fn launch(
             known => known,
         };
         let used = if matches!(known, Use::Idle) { used } else { known };
-        readings.push(Reading { flag: typed(flag), value: shown(flag.value.as_ref()), place: flag.word.place, used });
+        let value = shown(flag.value.as_ref());
+        readings.push(Reading { flag: typed(flag), value, place: flag.word.place, used, sets });
     }
     state.positional(&alone)?;
     state.against()?;
@@ -158,7 +160,7 @@ fn variable(name: &str, value: &str) -> Reading {
         "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_ALLOC_CONF" => Use::Unmodelled(None),
         _ => Use::Idle,
     };
-    Reading { flag: name.to_owned(), value: Some(value.to_owned()), place: 0, used }
+    Reading { flag: name.to_owned(), value: Some(value.to_owned()), place: 0, used, sets: None }
 }
 
 fn visible(env: &BTreeMap<String, String>) -> Option<u64> {

@@ -12,6 +12,7 @@ pub mod yaml;
 
 pub use find::{Started, chosen, find};
 pub use mean::launch;
+pub use tables::Means;
 
 use crate::command::{Age, FlagList};
 use crate::error::nearest;
@@ -99,6 +100,8 @@ pub struct Reading {
     /// Its word on the line; 0 in a file of settings.
     pub place: usize,
     pub used: Use,
+    /// What it sets, where that is more than a degree of the layout.
+    pub sets: Option<Means>,
 }
 
 /// What a command line says, whatever the engine calls it.

@@ -4,7 +4,7 @@ use super::Program;
 
 /// What a flag sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Means {
+pub enum Means {
     Model,
     Utilisation,
     Cache,

@@ -1,9 +1,10 @@
 //! Command lines of servers with the catalogue's lists: what they say, and what becomes of their flags.
 
+use super::offload::Offloaded;
 use super::prelude::*;
 use crate::layout::DegreesRequest;
 use rackmath_spec::file::flags::Tool;
-use rackmath_spec::line::{self, Launch, Program, Reading, Use};
+use rackmath_spec::line::{self, Launch, Means, Program, Reading, Use};
 
 /// Where a line comes from and what stands beside it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,19 +67,31 @@ pub(crate) fn used<'a>(launch: &'a Launch, of: impl Fn(&Use) -> bool + 'a) -> Ve
     launch.flags.iter().filter(|flag| of(&flag.used)).map(typed).collect()
 }
 
-/// What became of all flags, for the assumptions of an answer.
-pub(crate) fn remarks(launch: &Launch) -> Vec<Remark> {
-    let obeyed = used(launch, |u| *u == Use::Obeyed);
-    let idle = used(launch, |u| *u == Use::Idle);
-    let mut all = Vec::new();
-    if !obeyed.is_empty() {
-        all.push(says("flags_obeyed").with("flags", obeyed));
+/// What became of all flags, for the assumptions of an answer; those that set what the question leaves aside are not called obeyed.
+pub(crate) fn remarks(launch: &Launch, aside: &[Means]) -> Vec<Remark> {
+    let left = |flag: &Reading| flag.sets.is_some_and(|sets| aside.contains(&sets));
+    let named = |of: &dyn Fn(&Reading) -> bool| launch.flags.iter().filter(|f| of(f)).map(typed).collect::<Vec<_>>();
+    let all = [
+        ("flags_aside", named(&|f| f.used == Use::Obeyed && left(f))),
+        ("flags_obeyed", named(&|f| f.used == Use::Obeyed && !left(f))),
+        ("flags_idle", named(&|f| f.used == Use::Idle)),
+    ];
+    let said = all.into_iter().filter(|(_, flags)| !flags.is_empty());
+    said.map(|(id, flags)| says(id).with("flags", flags)).chain(cautions(launch)).collect()
+}
+
+/// What a line leaves in the host's memory or deals to cards, beside what was said of that already.
+pub(crate) fn offloaded(launch: &Launch, said: &Offloaded) -> Offloaded {
+    let start = &launch.start;
+    let some = |n: Option<u64>| n.filter(|n| *n < u64::from(u16::MAX));
+    Offloaded {
+        gpu_layers: said.gpu_layers.or(some(start.layers)),
+        n_cpu_moe: said.n_cpu_moe.or(some(start.expert_layers)),
+        cpu_moe: said.cpu_moe || (start.expert_layers.is_some() && some(start.expert_layers).is_none()),
+        cpu_offload_gb: said.cpu_offload_gb.or(start.offload.map(|bytes| bytes.get() / Bytes::gib(1.0).get())),
+        tensor_split: said.tensor_split.clone().or_else(|| start.shares.clone()),
+        ..said.clone()
     }
-    if !idle.is_empty() {
-        all.push(says("flags_idle").with("flags", idle));
-    }
-    all.extend(cautions(launch));
-    all
 }
 
 /// A line that came with another question: whose it is unless it says so, and the engine to ask for.

@@ -18,6 +18,7 @@ use cards::{expert_card, stage_card, traffic};
 use engine::{as_counted, counted};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::file::flags::{self, Tool};
+use rackmath_spec::launch::Start;
 use rackmath_spec::memory::Way;
 use rackmath_spec::{Model, VariantArray as _};
 use rackmath_theory::deployment::{Deployment, usual_cache};
@@ -149,11 +150,16 @@ pub struct CommandCard {
 }
 
 /// Answers.
-#[expect(clippy::too_many_lines, reason = "an answer, field by field")]
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
+    started(catalog, request, &Start::default())
+}
+
+/// The same for a server that was told more than a request says.
+#[expect(clippy::too_many_lines, reason = "an answer, field by field")]
+fn started(catalog: &Catalog, request: &Request, told: &Start) -> Result<Answer, Error> {
     let request = &chosen(catalog, request);
-    if let Some((asked, said)) = obeyed(catalog, request)? {
-        let mut answer = answer(catalog, &asked)?;
+    if let Some((asked, start, said)) = obeyed(catalog, request)? {
+        let mut answer = started(catalog, &asked, &start)?;
         answer.layout_chosen = false;
         answer.assumptions.splice(0..0, said);
         return Ok(answer);
@@ -192,7 +198,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     }
     let mut most = placement::largest_batch(&r, &load);
     let layout = r.layout;
-    let budget = request.engine.as_deref().map(|name| counted(catalog, name, request, &r)).transpose()?;
+    let budget = request.engine.as_deref().map(|name| counted(catalog, name, request, told, &r)).transpose()?;
     if let Some((budget, ..)) = &budget {
         let each = match budget.way {
             Way::Asked => budget.longest_possible as f64 * request.batch.unwrap_or(1.0).max(1.0) / context.get(),
@@ -224,7 +230,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     // What is offered starts when it is applied.
     let starts = |next: &Deployment| {
         let asked = request.engine.as_deref();
-        asked.is_none_or(|name| counted(catalog, name, request, next).is_ok_and(|(budget, ..)| budget.starts()))
+        asked.is_none_or(|name| counted(catalog, name, request, told, next).is_ok_and(|(budget, ..)| budget.starts()))
     };
     let (ideal, _) = catalog.engine("ideal")?;
     let long = support::too_long(catalog, &r.model, &ideal, context.get())?.filter(|_| !request.pretend);
@@ -340,7 +346,7 @@ fn as_asked(request: &Request, engine: &Arc<Engine>, on: &mut Deployment, load: 
 }
 
 /// The request as a server's command line beside it says, with what became of its flags.
-fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Vec<Remark>)>, Error> {
+fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Start, Vec<Remark>)>, Error> {
     let Some(text) = &request.flags else { return Ok(None) };
     let Some((launch, engine)) = line::beside(catalog, text, request.tool.as_deref(), "vllm")? else {
         return Ok(None);
@@ -358,7 +364,14 @@ fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Vec<R
     r.max_num_batched_tokens = own(r.max_num_batched_tokens, usual.max_num_batched_tokens, pass);
     let share = launch.start.utilisation.map(Fraction::get);
     r.memory_utilisation = own(r.memory_utilisation, usual.memory_utilisation, share);
-    Ok(Some((r, line::remarks(&launch))))
+    r.offload = line::offloaded(&launch, &r.offload);
+    let mut said = line::remarks(&launch, &[]);
+    if let Some(model) = launch.model.as_ref().filter(|model| **model != r.setting.model) {
+        said.insert(0, says("flags_other_model").with("line", model).with("asked", &r.setting.model));
+    }
+    // What lies elsewhere is placed there.
+    let start = Start { offload: None, layers: None, expert_layers: None, shares: None, ..launch.start };
+    Ok(Some((r, start, said)))
 }
 
 /// Whether the engine of a tool runs the model there, in these formats and cut like that; else why not.

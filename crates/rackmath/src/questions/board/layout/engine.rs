@@ -51,6 +51,7 @@ pub(super) fn counted(
     catalog: &Catalog,
     name: &str,
     request: &Request,
+    told: &Start,
     on: &Deployment,
 ) -> Result<(Budget, String, EngineCard), Error> {
     let (engine, _) = catalog.engine(name).map_err(|e| e.at("engine"))?;
@@ -68,7 +69,7 @@ pub(super) fn counted(
         longest: Some((request.context as u64).max(1).saturating_mul(slots)),
         pass: said(request.max_num_batched_tokens, usual.max_num_batched_tokens),
         sequences,
-        ..Start::default()
+        ..told.clone()
     };
     let at = |share: f64| budget(&on, &Start { utilisation: Fraction::checked(share), ..start.clone() }, version);
     let shares: Vec<f64> = (5..100).map(|share| f64::from(share) / 100.0).filter(|share| at(*share).starts()).collect();

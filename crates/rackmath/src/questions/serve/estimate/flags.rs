@@ -4,6 +4,26 @@ use super::Request;
 use crate::desk::line;
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
+use rackmath_spec::line::{Launch, Means};
+
+/// What only the memory of a start knows.
+const ASIDE: &[Means] = &[
+    Means::Cache,
+    Means::Blocks,
+    Means::CacheTokens,
+    Means::Part,
+    Means::Block,
+    Means::GraphMost,
+    Means::GraphSizes,
+    Means::Pictures,
+    Means::Films,
+    Means::TextOnly,
+    Means::NoDryPictures,
+    Means::Dealt,
+    Means::MainCard,
+    Means::Unified,
+    Means::Flash,
+];
 
 /// The request as a command line beside it says, with what became of its flags; none where there is nothing to obey.
 pub(crate) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Vec<Remark>)>, Error> {
@@ -21,22 +41,28 @@ pub(crate) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Req
     let own = request.degrees != DegreesRequest::default();
     let both = "the layout in {flags} or in degrees of its own, not both";
     refuse_if(own && launch.cut, "flags", format!("{} beside other degrees", launch.layout), both)?;
-    let mut said = line::remarks(&launch);
+    let mut said = line::remarks(&launch, ASIDE);
     let mut r = Request { engine, flags: None, tool: None, ..request.clone() };
     if !own {
         r.degrees = line::degrees(&launch);
     }
     let (pass, sequences) = line::of_group(&launch);
     let usual = Setting::default();
-    match launch.model {
-        Some(model) if r.setting.model == usual.model => r.setting.model = model,
-        Some(model) if model != r.setting.model => {
+    match &launch.model {
+        Some(model) if r.setting.model == usual.model => r.setting.model.clone_from(model),
+        Some(model) if *model != r.setting.model => {
             said.insert(0, says("flags_other_model").with("line", model).with("asked", &r.setting.model));
         }
         _ => {}
     }
-    r.setting.weights = r.setting.weights.or(launch.weights);
-    r.setting.kv = r.setting.kv.or(launch.kv);
+    r.setting.weights = r.setting.weights.or_else(|| launch.weights.clone());
+    r.setting.kv = r.setting.kv.or_else(|| launch.kv.clone());
+    r.offload = line::offloaded(&launch, &r.offload);
+    if let Some((loras, lora_rank)) = launch.start.adapters {
+        let sharded = launch.flags.iter().any(|f| f.flag.contains("fully-sharded-loras"));
+        let own = || super::Loras { loras, lora_rank, fully_sharded_loras: sharded, ..Default::default() };
+        r.loras.get_or_insert_with(own);
+    }
     r.max_num_batched_tokens = r.max_num_batched_tokens.or(pass);
     r.max_num_seqs = r.max_num_seqs.or(sequences);
     r.memory_utilisation = r.memory_utilisation.or(launch.start.utilisation.map(Fraction::get));
@@ -45,12 +71,7 @@ pub(crate) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Req
         said.push(says("flags_no_prefixes").with("share", r.prefix_hit));
         r.prefix_hit = 0.0;
     }
-    if let Some(drafts) = launch.start.drafts.filter(|n| *n > 0) {
-        match &mut r.speculation {
-            Some(speculation) => speculation.drafts = super::Drafts::Number(drafts as f64),
-            None => said.push(says("flags_no_acceptance").with("drafts", drafts)),
-        }
-    }
+    drafted(&launch, &mut r, &mut said);
     if let Some(longest) = launch.start.longest.filter(|n| r.isl + r.osl > *n as f64) {
         let given = format!("{} tokens in and out", grouped(r.isl + r.osl));
         return Err(Error::value(
@@ -60,4 +81,54 @@ pub(crate) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Req
         ));
     }
     Ok(Some((r, said)))
+}
+
+/// Drafts as the line has them. How often they hold is what was published of who drafts them, where that is known.
+fn drafted(launch: &Launch, r: &mut Request, said: &mut Vec<Remark>) {
+    let start = &launch.start;
+    let Some(drafts) = start.drafts.filter(|n| *n > 0) else { return };
+    let number = super::Drafts::Number(drafts as f64);
+    // A checkpoint of a head is named by its model; the method says what it is.
+    let head = start.method.clone().filter(|method| method != "draft_model");
+    match (&mut r.speculation, head.or_else(|| start.drafter.clone())) {
+        (Some(speculation), _) => speculation.drafts = number,
+        (none @ None, Some(drafter)) => {
+            *none = Some(super::Speculation { drafts: number, drafter: Some(drafter), ..Default::default() });
+        }
+        (None, _) => said.push(says("flags_no_acceptance").with("drafts", drafts)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_flags(flags: &str) -> (Request, Vec<String>) {
+        let request = Request { flags: Some(flags.to_owned()), ..Request::default() };
+        let (asked, said) = obeyed(&rackmath_catalog::embedded(), &request).expect("a line").expect("flags");
+        (asked, said.into_iter().map(|r| r.says.to_string()).collect())
+    }
+
+    /// What a line sets is what the option of that name sets.
+    #[test]
+    fn a_flag_is_its_own_option() {
+        let (r, said) = with_flags("vllm serve x --cpu-offload-gb 4 --enable-lora --max-loras 4 --max-lora-rank 64");
+        assert_eq!(r.offload.cpu_offload_gb, Some(4.0));
+        assert_eq!(r.loras.map(|l| (l.loras, l.lora_rank)), Some((4, 64)));
+        assert!(said.iter().any(|id| id == "flags_obeyed") && said.iter().all(|id| id != "flags_aside"), "{said:?}");
+        let (r, _) = with_flags(r#"vllm serve x --speculative-config '{"method":"ngram","num_speculative_tokens":4}'"#);
+        let s = r.speculation.expect("drafts");
+        assert_eq!((s.drafter.as_deref(), s.drafts), (Some("ngram"), super::super::Drafts::Number(4.0)));
+        let (r, _) = with_flags("llama-server -m x.gguf -ngl 40 --n-cpu-moe 3 --tensor-split 3,1");
+        let o = r.offload;
+        assert_eq!((o.gpu_layers, o.n_cpu_moe, o.tensor_split), (Some(40), Some(3), Some(vec![3.0, 1.0])));
+        let (r, _) = with_flags("llama-server -m x.gguf -ngl all --cpu-moe");
+        assert_eq!((r.offload.gpu_layers, r.offload.cpu_moe), (None, true));
+    }
+
+    #[test]
+    fn what_is_left_aside_is_not_called_obeyed() {
+        let (_, said) = with_flags("vllm serve x --kv-cache-memory-bytes 10G");
+        assert!(said.iter().any(|id| id == "flags_aside") && said.iter().all(|id| id != "flags_obeyed"), "{said:?}");
+    }
 }
