@@ -293,8 +293,9 @@ pub struct Compressed {
 /// A recurrence: its state has a fixed size, is read and written each token, and replaces the KV cache.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Linear {
-    /// Gated delta net (Qwen3-Next, Qwen3.5); `conv` counts the taps of a short convolution, here and below.
-    GatedDelta { k_heads: u64, v_heads: u64, k_dim: u64, v_dim: u64, conv: u64 },
+    /// Gated delta net (Qwen3-Next, Qwen3.5); `conv` counts the taps of a short convolution, here and below. A `wide` state is kept in
+    /// 32 bits since the model says so (`mamba_ssm_dtype`); else an engine chooses.
+    GatedDelta { k_heads: u64, v_heads: u64, k_dim: u64, v_dim: u64, conv: u64, wide: bool },
     /// Kimi delta attention; a full gate is one matrix instead of two of low rank.
     Kda { heads: u64, dim: u64, conv: u64, full_gate: bool },
     Mamba1 {
@@ -479,11 +480,17 @@ impl Model {
         }
     }
 
-    /// One format for every matrix, with embeddings and norms left as they are save for formats of whole files.
+    /// One format for every matrix, with embeddings and norms left as they are save for formats of whole files. Files of llama.cpp leave
+    /// experts in MXFP4 that were trained in it, whatever they are called.
+    ///
+    /// Source: the card of bartowski/openai_gpt-oss-20b-GGUF ("All quants keep the feed forward networks at mxfp4", 2025-08), and the
+    /// sizes of unsloth/gpt-oss-120b-GGUF: 58.3 GiB in Q2_K, 58.5 in Q4_K_M, 59.0 in Q8_0, 60.9 in F16.
     pub fn formats_in(&self, dtype: Dtype) -> Formats {
         let whole = dtype.covers_embedding() || matches!(self.body, Body::Lump(_));
         let other = if whole { dtype } else { self.formats().other };
-        Formats { routed: dtype, linear: dtype, mixer: dtype, other }
+        let kept = self.formats().routed == Dtype::MxFp4 && dtype.gguf().is_some_and(|file| !file.is_mlx());
+        let routed = if kept { Dtype::MxFp4 } else { dtype };
+        Formats { routed, linear: dtype, mixer: dtype, other }
     }
 
     /// The cache format engines choose by themselves: the model's 16-bit type.

@@ -172,12 +172,12 @@ pub fn cache(name: &str) -> Option<Dtype> {
     (four || owner == "nvidia" && lower.contains("fp8")).then_some(Dtype::Fp8)
 }
 
-/// The method by which a checkpoint was made narrower, where its name says one that engines hold a flag against: `awq` or `gptq`.
+/// The method by which a checkpoint was made narrower, where its name says one that engines hold a flag against.
 pub fn method(name: &str) -> Option<&'static str> {
     let lower = name.trim().to_ascii_lowercase();
     let bare = lower.rsplit('/').next().unwrap_or(&lower);
     let says = |method: &&str| bare.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == *method);
-    ["awq", "gptq"].into_iter().find(says)
+    ["awq", "gptq", "fp8"].into_iter().find(says)
 }
 
 /// A word of another model, with what it means where that is no size or version.

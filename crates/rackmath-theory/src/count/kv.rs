@@ -235,7 +235,7 @@ fn compressed(all: &mut Cache, a: &Compressed, dtype: Dtype, layers: u64) {
 /// Values of a state, and channels of the convolution before it with the taps that look back.
 fn state_of(a: &Linear) -> (u64, u64, u64) {
     match *a {
-        Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, conv } => {
+        Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, conv, .. } => {
             (v_heads * k_dim * v_dim, 2 * k_heads * k_dim + v_heads * v_dim, conv - 1)
         }
         Linear::Kda { heads, dim, conv, .. } => (heads * dim * dim, 3 * heads * dim, conv - 1),
@@ -249,8 +249,13 @@ fn state_of(a: &Linear) -> (u64, u64, u64) {
 
 /// Bytes of a state: 32-bit values, and 16-bit windows that are as much longer as tokens are drafted.
 pub(crate) fn state(a: &Linear, drafts: u64) -> f64 {
+    state_in(a, drafts, 4)
+}
+
+/// The same of a state with values of so many bytes.
+pub(crate) fn state_in(a: &Linear, drafts: u64, bytes: u64) -> f64 {
     let (state, channels, taps) = state_of(a);
-    (4 * state + 2 * channels * (taps + drafts)) as f64
+    (bytes * state + 2 * channels * (taps + drafts)) as f64
 }
 
 fn linear(all: &mut Cache, a: &Linear, layers: u64) {

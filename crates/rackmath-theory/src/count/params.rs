@@ -363,7 +363,7 @@ fn compressed_tensors(h: u64, a: &Compressed) -> Vec<Tensor> {
 
 fn linear_tensors(h: u64, a: &Linear) -> Vec<Tensor> {
     match *a {
-        Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, conv } => {
+        Linear::GatedDelta { k_heads, v_heads, k_dim, v_dim, conv, .. } => {
             let (k, value) = (k_heads * k_dim, v_heads * v_dim);
             vec![
                 matrix("query, key, value and gate", h, 2 * k + 2 * value),

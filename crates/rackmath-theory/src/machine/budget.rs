@@ -34,6 +34,7 @@ mod pass;
 use loaded::{as_stored, draft_layers, draft_weights, eagle_weights, filling, is_eagle, made_when_loaded, unloaded};
 use pass::{activation, pictures};
 
+use crate::count::towers::tower;
 use crate::deployment::Deployment;
 use crate::layout::stage_layers;
 use crate::pages::{Kept, Pages};
@@ -43,6 +44,7 @@ use rackmath_spec::engine::{Engine, Version};
 use rackmath_spec::launch::Start;
 use rackmath_spec::memory::{Graphs, MemoryRule, Reserve, Way};
 use rackmath_spec::model::{Body, Ffn, Shape};
+use rackmath_spec::tower::Sense;
 use rackmath_units::{Bytes, Fraction};
 use std::sync::Arc;
 
@@ -412,7 +414,8 @@ fn stage(
     };
     let last = index + 1 == on.layout.degrees().pp;
     let beside = on.beside().get() - unloaded(on, start, shape);
-    let mut weights = stage_weights(&as_stored(on, shape), shape, index, (first, n)) + beside + filling(on, shape, n);
+    let mut weights =
+        stage_weights(&as_stored(on, shape), shape, index, (first, n)) + beside + filling(on, rule, shape, n);
     weights += made_when_loaded(on, rule, shape, (first, n));
     if last && draft_layers > 0 {
         weights +=
@@ -481,7 +484,11 @@ fn placed(on: &Deployment, load: &Load) -> Start {
     let built = on.engine.memory_rule(on.engine.version).is_some_and(|rule| rule.way == Way::Free);
     let told = on.engine.schedule.told.map(|n| n as u64);
     let sequences = built.then(|| told.unwrap_or((load.batch / on.groups()) as u64 + 1));
-    Start { utilisation: load.utilisation, pass, sequences, eager: on.engine.schedule.graph <= 0.0, ..Start::default() }
+    // Films that are tried are as long as a sequence may be: no longer than those that are to be held.
+    let sees = on.model.shape().is_some_and(|shape| tower(shape, Sense::Sight).is_some());
+    let longest = Some(load.context.get().ceil() as u64).filter(|n| sees && *n > 0);
+    let eager = on.engine.schedule.graph <= 0.0;
+    Start { utilisation: load.utilisation, pass, sequences, longest, eager, ..Start::default() }
 }
 
 /// What is assumed of an engine that nobody looked at: for a pass two hidden-wide and two network-wide 16-bit buffers and 32-bit logits of

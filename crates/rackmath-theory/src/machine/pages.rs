@@ -30,7 +30,7 @@ use crate::kv;
 use crate::placement::cache_shards;
 use rackmath_spec::Dtype;
 use rackmath_spec::memory::{MemoryRule, Way};
-use rackmath_spec::model::{Attention, Block, Compressed, KvSource, Mixer, Shape, Span};
+use rackmath_spec::model::{Attention, Block, Compressed, KvSource, Linear, Mixer, Shape, Span};
 
 /// Kinds of layers that a model can mix at most; what is beyond is taken for the last of them.
 const KINDS: usize = 6;
@@ -386,6 +386,11 @@ fn kind(on: &Deployment, rule: &MemoryRule, block: &Block, kept: &Kept) -> Kind 
             Kind { entry: entry(&block.mixer) + (own - plain) / shards, ..Kind::default() }
         }
         Mixer::Latent(_) => Kind { entry: entry(&block.mixer), ..Kind::default() },
-        Mixer::Linear(linear) => Kind { state: kv::state(linear, kept.drafts) / shards, ..Kind::default() },
+        Mixer::Linear(linear) => {
+            // vLLM keeps states in the model's 16 bits unless the model asks for more (pull request 34489, 2026-02); others in 32.
+            let narrow = rule.way == Way::Share && matches!(linear, Linear::GatedDelta { wide: false, .. });
+            let bytes = if narrow { 2 } else { 4 };
+            Kind { state: kv::state_in(linear, kept.drafts, bytes) / shards, ..Kind::default() }
+        }
     }
 }

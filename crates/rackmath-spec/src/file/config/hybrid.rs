@@ -15,16 +15,16 @@ use serde_json::Value;
 /// Qwen3-Next: three gated delta nets to one gated attention.
 pub(super) fn qwen3_next(f: &Fields, notes: &mut Vec<String>) -> Read {
     f.pass_over("intermediate_size use_sliding_window decoder_sparse_step");
-    qwen_hybrid(f, notes, 1)
+    qwen_hybrid(f, notes, 1, false)
 }
 
 pub(super) fn qwen3_5(f: &Fields, notes: &mut Vec<String>) -> Read {
-    f.pass_over("attn_output_gate mtp_use_dedicated_embeddings mamba_ssm_dtype");
+    f.pass_over("attn_output_gate mtp_use_dedicated_embeddings");
     let ahead = f.count_or("mtp_num_hidden_layers", 1000, 1)?;
-    qwen_hybrid(f, notes, ahead)
+    qwen_hybrid(f, notes, ahead, true)
 }
 
-fn qwen_hybrid(f: &Fields, notes: &mut Vec<String>, ahead: u64) -> Read {
+fn qwen_hybrid(f: &Fields, notes: &mut Vec<String>, ahead: u64, wide: bool) -> Read {
     let n = layers(f)?;
     let every = f.count_or("full_attention_interval", most::LAYERS, 4)?;
     let listed = f.per_layer("layer_types", n)?;
@@ -36,6 +36,7 @@ fn qwen_hybrid(f: &Fields, notes: &mut Vec<String>, ahead: u64) -> Read {
         k_dim: f.count("linear_key_head_dim", most::HEADS)?,
         v_dim: f.count("linear_value_head_dim", most::HEADS)?,
         conv: f.count("linear_conv_kernel_dim", 1000)?,
+        wide: f.text_of("mamba_ssm_dtype")?.map_or(wide, |word| word == "float32"),
     });
     let sparse = f.has("num_experts");
     let dense = f.layer_set("mlp_only_layers")?;

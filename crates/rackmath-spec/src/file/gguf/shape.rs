@@ -341,6 +341,7 @@ impl<'a> Reader<'a> {
                 k_dim: state,
                 v_dim: (inner / rank).max(1),
                 conv,
+                wide: true,
             });
         }
         let proj_bias = self.has(layer, "ssm_in.bias");

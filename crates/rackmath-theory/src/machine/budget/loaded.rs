@@ -58,9 +58,11 @@ pub(super) fn as_stored(on: &Deployment, shape: &Shape) -> Deployment {
 }
 
 /// What experts in MXFP4 take beyond their size: kernels want one of their sides as a multiple of so many values.
-pub(super) fn filling(on: &Deployment, shape: &Shape, layers: u64) -> f64 {
+pub(super) fn filling(on: &Deployment, rule: &MemoryRule, shape: &Shape, layers: u64) -> f64 {
     const SIDE: u64 = 256;
-    let Some(moe) = shape.moe().filter(|_| on.formats.routed == Dtype::MxFp4) else { return 0.0 };
+    // llama.cpp keeps them as its file has them.
+    let fills = on.formats.routed == Dtype::MxFp4 && rule.way != Way::Asked;
+    let Some(moe) = shape.moe().filter(|_| fills) else { return 0.0 };
     let d = on.layout.degrees();
     let experts = moe.expert_params(shape.hidden, moe.expert.width) * moe.experts as f64 / (d.ep * d.etp) as f64;
     let more = shape.hidden.next_multiple_of(SIDE) as f64 / shape.hidden as f64 - 1.0;
