@@ -679,3 +679,39 @@ fn positions_that_the_model_lacks_are_told_what_would_start() {
     let a = checked("vllm serve Qwen/Qwen3-32B --max-model-len 200000", "h100", "");
     assert!(a.changes[0].flag == "--max-model-len 32600", "{:?}", a.changes);
 }
+
+#[test]
+fn states_are_as_wide_as_the_model_or_the_engine_says() {
+    // Qwen3-Next says nothing: 16 bits in vLLM. (32 x 128 x 128 x 2 B + 49,152 B) / 4 chips are 268 tokens of 1,024 B, in steps of 16
+    // (vllm-project/vllm pull request 34489; 544 for one chip stands in 32492).
+    let next = checked("vllm serve Qwen/Qwen3-Next-80B-A3B-Instruct -tp 4", "h100", "");
+    assert_eq!(next.block_size, 272);
+    // Qwen3.5 asks for 32 bits: nearly twice as long.
+    let wide = checked("vllm serve Qwen/Qwen3.5-35B-A3B -tp 2", "h100", "");
+    let narrow = checked("vllm serve Qwen/Qwen3-Next-80B-A3B-Instruct -tp 2", "h200", "");
+    assert!(wide.block_size * 10 > narrow.block_size * 18, "{} and {}", wide.block_size, narrow.block_size);
+}
+
+#[test]
+fn files_of_llama_cpp_keep_experts_that_were_trained_in_four_bits() {
+    // unsloth/gpt-oss-120b-GGUF: 58.46 GiB in Q4_K_M, 59.03 in Q8_0.
+    let weights =
+        |format: &str| checked(&format!("llama-server -hf unsloth/gpt-oss-120b-GGUF:{format}"), "h100", "").weights_gib;
+    for (format, gib) in [("Q4_K_M", 58.46), ("Q8_0", 59.03)] {
+        assert!((weights(format) / gib - 1.0).abs() < 0.02, "{format}: {} against {gib}", weights(format));
+    }
+}
+
+#[test]
+fn what_is_offered_is_known_to_run_and_matrices_are_cut_in_whole_blocks() {
+    let old = checked("vllm serve meta-llama/Llama-3.1-8B-Instruct", "v100", "");
+    assert!(!old.starts && !old.changes.is_empty());
+    assert!(old.changes.iter().all(|c| !c.flag.contains("fp8")), "{:?}", old.changes);
+    // 18,432 / 32 = 576 are four blocks of 128 and a half.
+    let wide = checked("vllm serve deepseek-ai/DeepSeek-R1-0528 -tp 32 --enable-expert-parallel", "gb200-nvl72", "");
+    assert!(!wide.starts, "{wide:?}");
+    assert!(
+        checked("vllm serve deepseek-ai/DeepSeek-R1-0528 -tp 16 --enable-expert-parallel", "gb200-nvl72", "").starts
+    );
+    assert!(!checked("vllm serve Qwen/Qwen3-32B-FP8 -tp 2 --quantization awq", "2xa100-80gb", "").starts);
+}

@@ -14,6 +14,7 @@ use super::cut;
 use super::prelude::*;
 use super::remark::Part;
 use rackmath_spec::engine::{Engine, Version};
+use rackmath_spec::model::Ffn;
 use rackmath_spec::model::Formats;
 use rackmath_spec::support::{AttentionKind, EngineSupport, Format, OnFamily, Parallel, Runs, Stored};
 use rackmath_spec::{Chip, Kind, Math, Model, System};
@@ -43,8 +44,28 @@ pub(crate) struct Standing {
     unused: Vec<Math>,
     /// Ways to cut a model that it does not have there.
     lacks: Vec<Lack>,
-    /// The width of experts that are cut in whole blocks alone, and what is said where they are not.
-    blocks: Option<(u64, Remark)>,
+    /// Widths that are cut in whole blocks alone, and what is said where they are not.
+    blocks: Vec<(Width, Remark)>,
+}
+
+/// A width of matrices in FP8 with scales of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// Of routed experts, which are cut by their own degree.
+    Expert(u64),
+    /// Of what every token passes, which tensor parallelism cuts.
+    Shared(u64),
+}
+
+impl Width {
+    /// What a chip holds of it.
+    fn part(self, layout: &Layout) -> u64 {
+        let d = layout.degrees();
+        match self {
+            Self::Expert(width) => width / d.etp.max(1),
+            Self::Shared(width) => width / d.tp.max(1),
+        }
+    }
 }
 
 /// Sides of the blocks that share a scale in FP8 checkpoints of DeepSeek's kind.
@@ -155,11 +176,23 @@ fn judged(catalog: &Catalog, on: &Deployment, asked: Asked, version: Option<Vers
         Lack { kind, why, given: format!("{kind} in {} on {}", support.id, chip.id) }
     };
     standing.lacks = entry.lacking_parallel(&support).map(lack).collect();
-    let experts = on.model.shape().and_then(|shape| shape.moe()).filter(|_| on.formats.routed == Dtype::Fp8Block);
-    standing.blocks = experts.zip(support.whole_blocks()).map(|(moe, source)| {
-        let said = says("support_blocks").with("engine", &support.name).with("width", moe.expert.width);
-        (moe.expert.width, said.with("block", BLOCK).with("source", source).with("as_of", &support.as_of))
-    });
+    if let Some((shape, source)) = on.model.shape().zip(support.whole_blocks()) {
+        let said = |id: &'static str, width: u64| {
+            let said = says(id).with("engine", &support.name).with("width", width).with("block", BLOCK);
+            said.with("source", source).with("as_of", &support.as_of)
+        };
+        let moe = shape.moe().filter(|_| on.formats.routed == Dtype::Fp8Block);
+        standing
+            .blocks
+            .extend(moe.map(|moe| (Width::Expert(moe.expert.width), said("support_blocks", moe.expert.width))));
+        let all = shape.runs.iter().filter(|_| on.formats.linear == Dtype::Fp8Block);
+        let all = all.filter_map(|run| match &run.block.ffn {
+            Ffn::Dense(mlp) => Some(mlp.width),
+            Ffn::Moe(moe) => moe.shared.map(|shared| shared.width),
+            Ffn::None => None,
+        });
+        standing.blocks.extend(all.map(|width| (Width::Shared(width), said("support_blocks_shared", width))));
+    }
     if let Some(via) = entry.via.as_ref().filter(|_| standing.refusal.is_none()) {
         let said = says("support_via").with("engine", &support.name).with("chip", &chip.name).with("via", via);
         standing.says_as(said.with("grade", entry.grade.as_ref()));
@@ -374,10 +407,10 @@ impl Standing {
         self.lacking(layout).is_none() && self.split_block(layout).is_none()
     }
 
-    /// What a chip would hold of the width of an expert, where that is no whole number of blocks.
-    pub fn split_block(&self, layout: &Layout) -> Option<u64> {
-        let part = self.blocks.as_ref()?.0 / layout.degrees().etp.max(1);
-        (!part.is_multiple_of(BLOCK)).then_some(part)
+    /// What a chip would hold of a width, where that is no whole number of blocks.
+    pub fn split_block(&self, layout: &Layout) -> Option<(Width, u64)> {
+        let parts = self.blocks.iter().map(|(width, _)| (*width, width.part(layout)));
+        parts.into_iter().find(|(_, part)| !part.is_multiple_of(BLOCK))
     }
 
     fn lacking(&self, layout: &Layout) -> Option<&Lack> {
@@ -386,9 +419,10 @@ impl Standing {
 
     /// Refused where the layout is cut in a way that the engine does not have there.
     pub fn refuse_layout(&mut self, layout: &Layout) {
-        if let Some((part, (_, why))) = self.split_block(layout).zip(self.blocks.clone()) {
-            let given = format!("{layout}: {part} of an expert's width on a chip");
-            self.refuse(why, given);
+        if let Some((width, part)) = self.split_block(layout) {
+            let why = self.blocks.iter().find(|(own, _)| *own == width).map(|(_, why)| why.clone());
+            let given = format!("{layout}: {part} of a matrix's width on a chip");
+            self.refuse(why.unwrap_or_else(|| says("support_blocks")), given);
             return;
         }
         let Some(lack) = self.lacking(layout).cloned() else { return };

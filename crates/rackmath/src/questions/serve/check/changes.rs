@@ -2,6 +2,7 @@
 
 use super::{Case, Change, gib, hosted, prints};
 use crate::desk::prelude::*;
+use crate::support::{self, Asked};
 use rackmath_spec::launch::Start;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::line::Program;
@@ -107,6 +108,11 @@ impl Trials<'_> {
     /// Names a change of one flag where it makes it start, or hold more.
     fn add(&mut self, knob: Knob, value: Option<String>, on: &Deployment, start: &Start, caution: Option<Remark>) {
         let Some(name) = spelled(self.case.launch.program, knob) else { return };
+        // What the engine does not run there is no way out, however well it would fit.
+        let runs = support::stand(self.catalog, on, Asked::Given, self.case.version);
+        if !runs.is_ok_and(|standing| standing.refusal.is_none() && standing.cuts(&on.layout)) {
+            return;
+        }
         let flag = value.map_or_else(|| name.to_owned(), |value| format!("{name} {value}"));
         let (then, b) = (self.case.tried(on, start), self.b);
         // What leaves less than the engine's makers ask for is not named beside a share that was said.

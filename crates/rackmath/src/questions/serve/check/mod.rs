@@ -492,7 +492,12 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     let positions = context(on).filter(|_| alone);
     let early =
         early.or(long).or_else(|| standing.refusal.map(|refusal| says("check_not_supported").with("why", refusal.why)));
-    let early = early.or_else(|| split_block.map(|part| says("check_blocks").with("part", part)));
+    let early = early.or_else(|| {
+        split_block.map(|(width, part)| {
+            let routed = matches!(width, support::Width::Expert(_));
+            says(if routed { "check_blocks" } else { "check_blocks_shared" }).with("part", part)
+        })
+    });
     let mut start = launch.start.clone();
     if let Some(scale) = scaled(&launch, on) {
         start.longest = start.longest.or(Some(scale));
@@ -623,7 +628,7 @@ fn mismatched(launch: &Launch, model: &str, on: &Deployment) -> Option<(Remark, 
     let own = on.model.formats();
     let plain = own.routed.bits().min(own.linear.bits()) >= 16.0;
     match rackmath_spec::name::method(model) {
-        Some(made) if made != kind => {
+        Some(made) if made != kind && (made != "fp8" || brought) => {
             let printed = format!(
                 "ValueError: Quantization method specified in the model config ({made}) does not match the quantization method specified in the `quantization` argument ({asked})."
             );
