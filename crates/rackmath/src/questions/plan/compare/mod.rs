@@ -132,7 +132,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let (mut limits, mut assumptions) = (Vec::new(), Vec::new());
     for (name, question) in questions {
         let worked = Worked::new(catalog, &question, effort)?;
-        let a = worked.answer()?;
+        let a = worked.met(worked.answer()?)?;
         if columns.is_empty() {
             limits.clone_from(&a.limits);
         }

@@ -358,6 +358,10 @@ fn assumptions(all: &[Candidate], rows: &[Row]) -> Vec<Remark> {
         // Prices and power stand in the table; the rest holds for all.
         lines.extend(first.worked.assumptions(false));
     }
+    // Machines that are rented by the card stand beside others that are not: nobody sees that in a table of dollars.
+    for line in lines.iter_mut().filter(|line| line.says == "whole_hosts") {
+        *line = says("whole_hosts_ranked");
+    }
     let named = |verdict: Verdict| {
         let of = all.iter().filter(|c| c.worked.stands() == verdict).map(|c| c.name.as_str());
         Some(of.collect::<Vec<_>>()).filter(|names| !names.is_empty())

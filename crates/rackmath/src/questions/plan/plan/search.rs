@@ -163,7 +163,23 @@ impl Searched {
 fn free(q: &Question) -> Question {
     let asked = matches!(q.traffic, Traffic::Rate(_) | Traffic::Users { .. });
     let chips = q.limits.get(Bound::Chips).filter(|_| !asked);
-    Question { limits: Limits::default().with(Bound::Chips, chips), near: false, frontier: None, keep: 1, ..*q }
+    let traffic = unlimited(q.traffic);
+    Question {
+        limits: Limits::default().with(Bound::Chips, chips),
+        traffic,
+        near: false,
+        frontier: None,
+        keep: 1,
+        ..*q
+    }
+}
+
+/// As much as the chips serve, whatever they cost and draw, where it was as much as dollars and watts allow.
+pub(super) fn unlimited(traffic: Traffic) -> Traffic {
+    match traffic {
+        Traffic::Within { chips, .. } => Traffic::Within { chips, usd_s: f64::INFINITY, watts: f64::INFINITY },
+        other => other,
+    }
 }
 
 /// The question with one limit alone.

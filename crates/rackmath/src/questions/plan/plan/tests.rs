@@ -1,6 +1,7 @@
 //! Plans a person would ask for, and some nobody can have.
 
 use super::*;
+use crate::remark::Part;
 use rackmath_theory::steady::Load;
 use rackmath_units::Cancel;
 
@@ -59,8 +60,15 @@ fn power_that_leaves_no_room_for_a_further_host_is_named() {
     let p = best(&r).unwrap();
     // 32 of 64 chips: eight more would draw 69 kW.
     assert!(p.chips < 64 && p.power_kw <= 60.0 && p.power_kw * (p.chips + 8) as f64 / p.chips as f64 > 60.0);
-    assert!(matches!(&*p.why.says, "no_further_host" | "others_held_back"), "{:?}", p.why);
-    assert_eq!(p.why.with["limits"], Remark::default().with("limits", vec!["power"]).with["limits"]);
+    // What it holds back is what the same family serves without it: all of the chips.
+    assert_eq!(
+        (&*p.why.says, &p.why.with["limits"]),
+        ("held_back", &says("").with("limits", vec!["power"]).with["limits"])
+    );
+    let free = best(&Request { power_w: None, ..r }).unwrap();
+    let Part::Number(better) = p.why.with["better"] else { panic!("{:?}", p.why) };
+    let real = free.throughput_tok_s / p.throughput_tok_s - 1.0;
+    assert!((better / real - 1.0).abs() < 0.05 && free.chips > 60, "{better} against {real}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Why a plan is what it is: which limits hold it, what each is worth, and what stands in the way where there is none.
 
-use super::search::{Move, moves};
+use super::search::{Move, moves, unlimited};
 use super::{Machine, Plan, Relaxation, Searched, Shadow, SpareCard, Sure, Worked};
 use crate::desk::prelude::*;
 use crate::estimate::Piece;
@@ -14,7 +14,7 @@ impl Worked {
         let q = &self.question;
         let score = |e: &Estimate| q.objective.score(e);
         let (first, last) = (self.space.first(r.family), self.space.first(r.family + 1));
-        let all = (first..last).filter_map(|i| self.space.estimate(i, q.output, q.traffic));
+        let all = (first..last).filter_map(|i| self.space.estimate(i, q.output, unlimited(q.traffic)));
         let free = all.min_by(|a, b| score(a).total_cmp(&score(b)));
         let held = free.filter(|e| score(e) < score(&r.estimate)).map(|e| {
             let names: Vec<&str> = over(q, &e, Bound::ALL).map(Bound::name).collect();
