@@ -46,9 +46,10 @@ pub struct Request {
     pub input_per_output: f64,
     /// All-in power of a chip; the catalogue's unless given.
     pub power_w: Option<f64>,
-    /// Power of the building over power of the machines.
-    #[educe(Default = 1.2)]
-    pub pue: f64,
+    /// Power of the building over power of the machines; where given, the machine's own power counts and no figure that has the
+    /// building in it.
+    #[schemars(extend("x-none" = "1.2, or what is in the catalogue's power of a chip"))]
+    pub pue: Option<f64>,
     /// Carbon of the electricity.
     pub carbon_g_per_kwh: Option<f64>,
     /// A price sheet to compare with.
@@ -358,15 +359,17 @@ mod tests {
     #[test]
     fn the_building_is_counted_once() {
         // 1.73 kW of an H100 is what the building is fed; 2.9 kW of a Rubin is the rack's, its cooling comes on top.
-        let energy = |on: &str, pue: f64, power_w: Option<f64>| {
+        let energy = |on: &str, pue: Option<f64>, power_w: Option<f64>| {
             let setting = Setting { model: "llama-3.1-70b".into(), on: on.into(), ..Setting::default() };
             let setting = Setting { price_usd_per_chip_hour: Some(2.1), ..setting };
             let a = answer(&rackmath_catalog::embedded(), &Request { setting, power_w, pue, ..Request::default() });
             let a = a.unwrap();
             a.output_j_per_token * a.decode_tok_s * a.utilisation
         };
-        assert!((energy("8xh100", 1.2, None) / 1730.0 - 1.0).abs() < 1e-9);
-        assert!((energy("8xh100", 1.2, Some(1000.0)) / 1200.0 - 1.0).abs() < 1e-9);
-        assert!((energy("8xvr200", 1.2, None) / (1.2 * 2900.0) - 1.0).abs() < 1e-9);
+        assert!((energy("8xh100", None, None) / 1730.0 - 1.0).abs() < 1e-9);
+        assert!((energy("8xh100", None, Some(1000.0)) / 1200.0 - 1.0).abs() < 1e-9);
+        // A factor that is given is not lost on a figure that has one in it: 10.2 kW of the box, an eighth for each chip.
+        assert!((energy("hgx-h100", Some(1.5), None) / (1.5 * 10_200.0 / 8.0) - 1.0).abs() < 1e-9);
+        assert!((energy("8xvr200", None, None) / (1.2 * 2900.0) - 1.0).abs() < 1e-9);
     }
 }

@@ -54,9 +54,10 @@ pub struct Request {
     /// Output tokens per second of a whole market, for one machine's share.
     #[schemars(extend("x-flag" = "world-tok-s"))]
     pub world_tok_s: Option<f64>,
-    /// Power of the building over power of the machines.
-    #[educe(Default = 1.2)]
-    pub pue: f64,
+    /// Power of the building over power of the machines; where given, the machine's own power counts and no figure that has the
+    /// building in it.
+    #[schemars(extend("x-none" = "1.2, or what is in the catalogue's power of a chip"))]
+    pub pue: Option<f64>,
 }
 
 /// The fleet.

@@ -21,9 +21,10 @@ pub struct Request {
     pub owner: Option<OwnerRequest>,
     /// All-in power of a chip; the catalogue's unless given.
     pub power_w: Option<f64>,
-    /// Power of the building over power of the machines.
-    #[educe(Default = 1.2)]
-    pub pue: f64,
+    /// Power of the building over power of the machines; where given, the machine's own power counts and no figure that has the
+    /// building in it.
+    #[schemars(extend("x-none" = "1.2, or what is in the catalogue's power of a chip"))]
+    pub pue: Option<f64>,
     /// Who else serves it: a price sheet, or a host of this model such as `together`.
     #[schemars(extend("x-flag" = "provider against sheet", "x-file" = "price", "x-none" = "the cheapest host known for the model"))]
     pub provider: Option<String>,

@@ -40,6 +40,9 @@ pub struct OwnerRequest {
     pub availability: f64,
 }
 
+/// Power of a building over that of its machines, where nothing else is known.
+const PUE: f64 = 1.2;
+
 /// What a chip draws, and what the building takes for it.
 pub(crate) struct Draw {
     /// As given, the catalogue's, or the machine's share.
@@ -50,15 +53,16 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
-    pub fn of(r: &Resolved, given: Option<f64>, pue: f64) -> Result<Self, Error> {
-        let facility = Some(within("pue", pue, 1.0, 5.0)?);
+    pub fn of(r: &Resolved, given: Option<f64>, pue: Option<f64>) -> Result<Self, Error> {
+        let facility = Some(within("pue", pue.unwrap_or(PUE), 1.0, 5.0)?);
         if let Some(w) = given {
             let watts = Watts::checked(w).filter(|w| w.get() > 0.0 && w.get() <= 1e6);
             let watts = watts.ok_or_else(|| Error::value("power", w, "watts, above 0 to 1e6"))?;
             return Ok(Self { watts, from: says("as_given"), facility });
         }
         let chip = &r.system.chip;
-        if let Some(all_in) = &chip.power.all_in {
+        // A factor for the building is none for a figure that has the building in it.
+        if let Some(all_in) = chip.power.all_in.as_ref().filter(|_| pue.is_none() || !chip.power.facility) {
             let facility = facility.filter(|_| !chip.power.facility);
             return Ok(Self { watts: all_in.value, from: all_in.source.as_str().into(), facility });
         }
@@ -87,7 +91,7 @@ impl Draw {
 pub(crate) fn owner(
     r: &Resolved,
     wanted: &OwnerRequest,
-    (power_w, pue): (Option<f64>, f64),
+    (power_w, pue): (Option<f64>, Option<f64>),
 ) -> Result<(Owner, OwnerHour, Vec<Remark>), Error> {
     let (capex, from) = match (wanted.capex_usd, &r.system.chip.purchase) {
         (Some(usd), _) => (Dollars::usd(within("capex", usd, 1.0, 1e9)?), says("as_given")),
