@@ -72,19 +72,21 @@ fn given(d: &DegreesRequest) -> Result<Layout, Error> {
         .map_err(|e| Error::value("layout", e.to_string(), "degrees that go together"))
 }
 
-/// The largest layout of tensor and expert parallelism alone, or of pipeline stages, that the model, the machine and an engine
-/// allow.
+/// The largest layout of one kind of parallelism, or of pipeline stages, that the model, the machine and an engine allow: where a cache
+/// cannot be cut along heads, attention in groups that share experts comes first.
 pub(crate) fn cut_by(model: &Model, system: &System, allows: impl Fn(&Layout) -> bool) -> Option<Layout> {
     let moe = model.shape().is_some_and(|s| s.moe().is_some());
+    let latent = moe && model.shape().is_some_and(|s| s.latent_layers() > 0);
     let sizes: Vec<u64> = (0..=10).map(|k| 1 << k).filter(|n| *n <= system.n_chips).collect();
     let made = |degrees: Degrees| {
         let layout = Layout::new(degrees).ok()?;
         (check(model, system, &layout).is_ok() && allows(&layout)).then_some(layout)
     };
     let all = sizes.iter().rev().flat_map(|n| {
+        let groups = latent.then_some(Degrees { dp: *n, ep: *n, ..Degrees::default() });
         let experts = moe.then_some(Degrees { tp: *n, ep: *n, ..Degrees::default() });
         let whole = Degrees { tp: *n, etp: if moe { *n } else { 1 }, ..Degrees::default() };
-        experts.into_iter().chain([whole, Degrees { pp: *n, ..Degrees::default() }])
+        groups.into_iter().chain(experts).chain([whole, Degrees { pp: *n, ..Degrees::default() }])
     });
     all.into_iter().find_map(made)
 }

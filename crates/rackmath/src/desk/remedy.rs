@@ -27,8 +27,10 @@ pub(crate) fn first_change(
 /// there are, a narrower cache, narrower weights, more chips. Each is placed on its chips before it is named.
 pub(crate) fn remedies(on: &Deployment, load: &Load, runs: impl Fn(&Deployment) -> bool) -> Vec<(Remark, Deployment)> {
     let fits = |on: &Deployment| placement::largest_batch(on, load) >= 1.0;
-    let wider = wider(on);
-    let (here, there): (Vec<Layout>, Vec<Layout>) = wider.into_iter().partition(|l| l.chips() <= on.system.n_chips);
+    // More chips are more of the machines there are.
+    let own = on.system.n_chips.max(1);
+    let wider = wider(on).into_iter().filter(|l| l.chips() <= own || l.chips().is_multiple_of(own));
+    let (here, there): (Vec<Layout>, Vec<Layout>) = wider.partition(|l| l.chips() <= own);
     let placed = |layout: Layout| {
         let mut system = System::clone(&on.system);
         let more = layout.chips() > system.n_chips;

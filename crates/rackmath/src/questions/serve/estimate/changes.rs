@@ -86,7 +86,7 @@ pub(super) fn best(
             && whole.is_none_or(|t| o.e2e(&case.ask.requests) <= t)
     };
     let today = case.scale.brief(&case.ask.on, &[], false);
-    let mut tried: Vec<(Rank, Change, Ask)> = Vec::new();
+    let mut tried: Vec<(Rank, Change, Idea, f64)> = Vec::new();
     for mut idea in ideas(catalog, case, serving, waits) {
         // What is not known to run is no remedy; only of the same engine, chip and formats as today nothing more is asked.
         let Ok(standing) = case.stand(&idea.ask.on) else { continue };
@@ -100,14 +100,17 @@ pub(super) fn best(
         standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
         let Some(then) = outcome(case, &idea.ask, serving) else { continue };
         let (a, b) = (&case.ask.requests, &idea.ask.requests);
+        // Faster tokens are no help to whom they keep waiting for the first.
+        let later = |then: &Outcome| then.e2e(b) > now.e2e(a) * (1.0 + 1e-9);
         let gain = match goal {
             Goal::Throughput(slowest) => {
-                let slower = then.tpot() > now.tpot() * (1.0 + 1e-9);
+                let slower = then.tpot() > now.tpot() * (1.0 + 1e-9) || later(&then);
                 if slowest == Slowest::Today && now.serves() && slower {
                     continue;
                 }
                 then.output_per_chip(b) / now.output_per_chip(a)
             }
+            Goal::Speed if now.serves() && later(&then) => continue,
             Goal::Speed => now.tpot() / then.tpot(),
             Goal::Whole => now.e2e(a) / then.e2e(b),
         } - 1.0;
@@ -121,7 +124,7 @@ pub(super) fn best(
         let sides = today.as_ref().zip(case.scale.brief(&idea.ask.on, &[], false));
         let interval = sides.map_or(0.0, |(a, b)| float::exp(case.scale.apart(a, &b).tpot) - 1.0);
         let change = Change {
-            what: idea.what,
+            what: idea.what.clone(),
             judged_by: goal.remark(),
             gain: now.serves().then_some(gain),
             within_interval: idea.foreign && gain < interval,
@@ -131,20 +134,21 @@ pub(super) fn best(
             ttft_ms: (then.ttft + then.queue) * 1e3,
             output_tok_s_per_chip: then.output_per_chip(b),
             usd_per_mtok_output: then.usd_per_mtok(b, idea.ask.price).map(|u| u.0),
-            caution: idea.caution,
+            caution: idea.caution.clone(),
         };
-        tried.push(((rescues, rescues && idea.copies, gain), change, idea.ask));
+        tried.push(((rescues, rescues && idea.copies, gain), change, idea, interval));
     }
     let order = |r: &Rank| (r.0, r.1);
     tried.sort_by(|(x, ..), (y, ..)| order(y).cmp(&order(x)).then(y.2.total_cmp(&x.2)));
     tried.truncate(KEPT);
     // What arrives at a rate is simulated, today's run or not: a steady state says little of a queue near its end.
     if met.is_none() && !matches!(case.ask.load, Loading::Rate(_)) {
-        return Ok(tried.into_iter().map(|(_, change, _)| change).collect());
+        return Ok(tried.into_iter().map(|(_, change, ..)| change).collect());
     }
     let mut all = Vec::new();
-    for ((_, copies, _), mut change, ask) in tried {
-        if felt(case, &ask, (serving, met), &mut change, effort)? {
+    for ((_, copies, _), mut change, idea, interval) in tried {
+        if felt(case, &idea.ask, (serving, met), &mut change, effort)? {
+            change.within_interval = idea.foreign && change.gain.is_some_and(|gain| gain < interval);
             all.push((copies, change));
         }
     }

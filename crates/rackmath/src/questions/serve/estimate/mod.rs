@@ -122,6 +122,13 @@ pub struct Request {
     pub changes: bool,
 }
 
+impl Request {
+    /// Whether any of its times has a limit.
+    pub(crate) fn is_limited(&self) -> bool {
+        [self.ttft_ms, self.tpot_ms, self.e2e_ms].iter().any(Option::is_some)
+    }
+}
+
 /// Prompts are computed by one pool of chips and answers by another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

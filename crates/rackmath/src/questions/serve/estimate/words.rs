@@ -19,7 +19,7 @@ use crate::desk::prelude::*;
 use crate::desk::{cut, remedy};
 use crate::layout;
 use crate::offload;
-use crate::simulate::What;
+use crate::simulate::{Percentiles, What};
 use crate::support::Refusal;
 use rackmath_spec::MoeMatch;
 use rackmath_spec::engine::Prompts;
@@ -381,6 +381,7 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
         (met.run().is_some() && !matches!(engine.family.as_str(), "vllm" | "ideal"))
             .then(|| says("simulated_unchecked").with("engine", &engine.name)),
         (targets && met.run().is_none()).then(|| says("goodput_all_or_none")),
+        met.run().filter(|p| in_step(p)).map(|_| says("percentiles_in_step")),
         Some(r.at_price("price_split")),
     ];
     let first = [Some(r.in_formats("weights_and_cache")), version];
@@ -397,6 +398,11 @@ fn assumptions(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) -> Vec<Re
         .chain(load.into_iter().flatten())
         .chain(notes)
         .collect()
+}
+
+/// Whether all requests meet the same: those of one length that follow each other at once fall in step.
+fn in_step(p: &Percentiles) -> bool {
+    p.of(What::Ttft).is_some_and(|t| t.p99_ms < t.p50_ms * 1.001)
 }
 
 /// What the times rest on.

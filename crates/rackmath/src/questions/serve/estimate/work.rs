@@ -15,6 +15,7 @@ use rackmath_spec::file::flags::Tool;
 use rackmath_theory::deployment::{Deployment, usual_cache};
 use rackmath_theory::drafter::Drafter;
 use rackmath_theory::pass::{KernelSet, Senses, Spread};
+use rackmath_theory::placement;
 use rackmath_theory::pools::{Loading, Serving};
 use rackmath_theory::steady::Requests;
 
@@ -100,7 +101,7 @@ impl<'a> Case<'a> {
         request.offload.apply(catalog, on, &at, &cards)?;
         let mut ask = Ask {
             on: on.clone(),
-            split: split(request, on)?,
+            split: split(request, on, &at)?,
             requests,
             load: load(request)?,
             users: request.seek.load()?,
@@ -242,10 +243,16 @@ fn beside_pools(
     cut::cut_by(&on.model, &on.system, |layout| cuts(layout) && there(layout) && holds(layout))
 }
 
-fn split(request: &Request, on: &Deployment) -> Result<Option<(Layout, Option<f64>)>, Error> {
+fn split(request: &Request, on: &Deployment, load: &placement::Load) -> Result<Option<(Layout, Option<f64>)>, Error> {
     let Some(d) = &request.disaggregated else { return Ok(None) };
     let own = d.prefill == DegreesRequest::default();
-    let layout = if own { on.layout } else { pick(request, &d.prefill, None, on)?.0 };
+    let mut layout = if own { on.layout } else { pick(request, &d.prefill, None, on)?.0 };
+    // Chips for prompts that are no whole number of those for answers are cut in their own way.
+    if let Some(n) = d.prefill_chips.filter(|n| own && *n > 0 && n % layout.chips() != 0) {
+        let holds =
+            |layout: &Layout| placement::largest_batch(&Deployment { layout: *layout, ..on.clone() }, load) >= 1.0;
+        layout = cut::cut_by(&on.model, &on.system, |l| n % l.chips() == 0 && holds(l)).unwrap_or(layout);
+    }
     let chips = layout.chips();
     let (n, expected) = (d.prefill_chips, format!("a multiple of the {chips} chips of {layout}"));
     refuse_if(n.is_some_and(|n| n == 0 || n % chips != 0), "prefill_chips", n.unwrap_or(0), expected)?;
