@@ -329,8 +329,35 @@ impl Catalog {
         self.shelves(kind).any(|shelf| shelf.holds(name))
     }
 
+    /// A chip by id or alias; with other memory than its file has, where the name states a size that it is sold with.
     pub fn chip(&self, name: &str) -> Result<Arc<Chip>, SpecError> {
-        self.get(name)
+        let shelf = self.shelf::<Chip>();
+        if !shelf.holds(name) {
+            return self.shortened(name)?.map_or_else(|| self.get(name), Ok);
+        }
+        let chip = shelf.get(name, self)?;
+        let stated = || shorter(name).into_iter().find_map(|(_, stated)| stated);
+        if chip.memory.sold.is_empty() || chip.id == name {
+            return Ok(chip);
+        }
+        Ok(stated().and_then(|gb| chip.with_memory(gb)).map_or(chip, Arc::new))
+    }
+
+    /// A chip whose full name has words that tell it from no other, or its memory. A card with other memory than was said is another
+    /// card, unless it is sold with that as well.
+    fn shortened(&self, name: &str) -> Result<Option<Arc<Chip>>, SpecError> {
+        let shelf = self.shelf::<Chip>();
+        for (shorter, stated) in shorter(name).into_iter().filter(|(shorter, _)| shelf.holds(shorter)) {
+            let found = shelf.get(&shorter, self)?;
+            let found = match stated {
+                None => Some(found),
+                Some(gb) => found.with_memory(gb).map(Arc::new),
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
     }
 
     /// A system by id or alias; a chip by itself; so many chips, written `8xh200` or `h200x8`; or what a cloud calls a machine.
@@ -351,18 +378,12 @@ impl Catalog {
         if let Some((chip, n)) = self.name_rules().machine(name) {
             return self.chip(chip).map(|chip| Arc::new(of_chips(chip, n)));
         }
-        for (shorter, stated) in shorter(chip) {
-            if n == 1 && stated.is_none() && systems.holds(&shorter) {
-                return systems.get(&shorter, self);
-            }
-            let found = chips.holds(&shorter).then(|| self.chip(&shorter)).transpose()?;
-            // A card with other memory than was said is another card.
-            let same = |chip: &Chip| {
-                stated.is_none_or(|gb| (chip.memory.capacity.value.get() / (gb * 1e9) - 1.0).abs() < 0.08)
-            };
-            if let Some(found) = found.filter(|chip| same(chip)) {
-                return Ok(Arc::new(of_chips(found, n)));
-            }
+        let whole = |(shorter, stated): &(String, Option<f64>)| n == 1 && stated.is_none() && systems.holds(shorter);
+        if let Some((shorter, _)) = shorter(chip).iter().find(|name| whole(name)) {
+            return systems.get(shorter, self);
+        }
+        if let Some(found) = self.shortened(chip)? {
+            return Ok(Arc::new(of_chips(found, n)));
         }
         let names = systems.all_names().into_iter().chain(chips.all_names());
         let missing = SpecError::unknown_near("system or chip", name, chip, names.clone());
@@ -614,9 +635,10 @@ fn of_chips(chip: Arc<Chip>, n: u64) -> System {
             levels.push(level(SCALE_OUT, 100_000, out, Topology::Switched));
         }
     }
+    let own = chip.memory.stated.map_or_else(|| chip.id.clone(), |gb| format!("{}-{gb}gb", chip.id));
     let (id, name) = match n {
-        1 => (chip.id.clone(), chip.name.clone()),
-        n => (format!("{n}x{}", chip.id), format!("{n} x {}", chip.name)),
+        1 => (own, chip.name.clone()),
+        n => (format!("{n}x{own}"), format!("{n} x {}", chip.name)),
     };
     System { id, name, chip, n_chips: n, levels, power: None, facts: Vec::new() }
 }

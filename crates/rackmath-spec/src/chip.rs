@@ -54,6 +54,22 @@ pub struct Memory {
     /// Bytes a program finds when it asks for the total, where known: the driver keeps some for itself.
     pub seen: Option<Cited<Bytes>>,
     pub bandwidth: Cited<ByteRate>,
+    /// Other sizes that the same chip is sold with.
+    #[serde(default)]
+    pub sold: Vec<Sold>,
+    /// Gigabytes of one of them, where a name asked for it.
+    #[serde(skip)]
+    pub stated: Option<u64>,
+}
+
+/// A size that a chip is sold with beside that of its file.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sold {
+    pub capacity: Bytes,
+    /// Bytes a program finds of it.
+    pub seen: Bytes,
+    pub source: String,
 }
 
 /// Links; bandwidths are one-way and per chip.
@@ -246,6 +262,24 @@ impl Memory {
 }
 
 impl Chip {
+    /// The chip with so many gigabytes of memory; none where it is not sold with them.
+    pub(crate) fn with_memory(&self, gigabytes: f64) -> Option<Self> {
+        let is = |capacity: Bytes| (capacity.as_gb() / gigabytes - 1.0).abs() < 0.08;
+        if is(self.memory.capacity.value) {
+            return Some(self.clone());
+        }
+        let size = self.memory.sold.iter().find(|size| is(size.capacity))?;
+        let cited = |value| Cited { value, source: size.source.clone(), ..Cited::default() };
+        let mut own = self.clone();
+        own.name = format!("{}, {gigabytes} GB", self.name);
+        own.memory.capacity = cited(size.capacity);
+        (own.memory.usable, own.memory.seen) = (None, Some(cited(size.seen)));
+        own.memory.stated = Some(gigabytes as u64);
+        // What one costs to buy is said of the size in the file.
+        own.purchase = None;
+        Some(own)
+    }
+
     /// Chips of one host: a scale-up domain unless it says otherwise.
     pub fn chips_per_host(&self) -> u64 {
         self.host.chips.as_ref().map_or(self.link.domain.value, |n| n.value).max(1)

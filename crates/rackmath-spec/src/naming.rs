@@ -124,6 +124,16 @@ pub(crate) fn unsold(name: &str) -> &str {
 const VENDORS: &str = "nvidia geforce amd instinct intel huawei tesla quadro gpu gpus npu card cards generation edition graphics \
     accelerator ascend-npu google cloud";
 
+/// What Apple calls the machines around its chips.
+const MACS: [&str; 6] = ["mac-studio", "macbook-pro", "macbook-air", "mac-mini", "mac-pro", "imac"];
+
+/// A name as it is compared, without the machine around a chip.
+fn bare(name: &str) -> String {
+    let whole = format!("-{}-", spelled(name));
+    let without = MACS.iter().fold(whole, |name, mac| name.replace(&format!("-{mac}-"), "-"));
+    without.trim_matches('-').to_owned()
+}
+
 impl NameRules {
     /// What an owner means by a format.
     pub(crate) fn meant(&self, owner: &str, said: Dtype) -> Dtype {
@@ -202,9 +212,9 @@ pub(crate) fn shorter(name: &str) -> Vec<(String, Option<f64>)> {
         let (mut words, mut stated) = (Vec::new(), None);
         let vendor = |word: &&str| VENDORS.split(' ').any(|vendor| vendor == *word);
         let whole =
-            spelled(part).split('-').filter(|word| !word.is_empty() && !vendor(word)).collect::<Vec<_>>().join("-");
+            bare(part).split('-').filter(|word| !word.is_empty() && !vendor(word)).collect::<Vec<_>>().join("-");
         all.push((whole, None));
-        for word in spelled(part).split('-').filter(|word| !word.is_empty()) {
+        for word in bare(part).split('-').filter(|word| !word.is_empty()) {
             let gigabytes = word.strip_suffix("gib").or(word.strip_suffix("gb")).and_then(|n| n.parse::<f64>().ok());
             let memory = ["hbm", "gddr"].iter().any(|kind| word.starts_with(kind)) || ["gb", "gib"].contains(&word);
             match gigabytes {
@@ -216,7 +226,7 @@ pub(crate) fn shorter(name: &str) -> Vec<(String, Option<f64>)> {
         if let Some(last) = words.last().filter(|last| last.parse::<f64>().is_ok_and(|n| n >= 16.0) && stated.is_none())
         {
             // "80 GB" in two words.
-            let apart = spelled(part).contains(&format!("{last}-gb"));
+            let apart = bare(part).contains(&format!("{last}-gb"));
             if apart {
                 stated = last.parse().ok();
                 words.pop();

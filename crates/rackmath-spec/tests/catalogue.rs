@@ -90,6 +90,22 @@ fn the_chips_and_systems_people_ask_for_are_there() {
     ] {
         assert_eq!(CATALOG.chip(name).unwrap_or_else(|e| panic!("{e}")).id, id, "{name}");
     }
+    // One that is sold with several memories has the one its name states; without one, that of its file.
+    for (name, id, gib) in [
+        ("m4-max", "apple-m4-max", 107.52_f64),
+        ("m4-max-64gb", "apple-m4-max", 51.84),
+        ("Apple M4 Max 64GB", "apple-m4-max", 51.84),
+        ("mac studio m3 ultra", "apple-m3-ultra", 464.0),
+        ("Mac Studio M3 Ultra 256 GB", "apple-m3-ultra", 222.72),
+        ("m3-ultra-512gb", "apple-m3-ultra", 464.0),
+        ("MacBook Pro M4 Pro 48GB", "apple-m4-pro", 37.44),
+    ] {
+        let (chip, system) = (CATALOG.chip(name).unwrap(), CATALOG.system(name).unwrap());
+        assert_eq!((chip.id.as_str(), (chip.memory.seen().get() / 1024_f64.powi(3)).round()), (id, gib.round()), "{name}");
+        assert_eq!(system.chip, chip, "{name}");
+    }
+    assert_eq!(CATALOG.system("m4-max-64gb").unwrap().id, "apple-m4-max-64gb", "not the same machine as the largest");
+    assert!(CATALOG.system("m4-max-100gb").is_err(), "nobody sells it");
     assert_eq!(CATALOG.system("rx6600").unwrap().n_chips, 1, "not 6600 of a chip called r");
     assert_eq!(CATALOG.system("2xrtx4090").unwrap().n_chips, 2);
 }
