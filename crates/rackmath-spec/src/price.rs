@@ -10,7 +10,7 @@
 
 use crate::date::{Date, Moment, clock};
 use crate::deduce::PRICE_RANGE;
-use crate::error::SpecError;
+use crate::error::{SpecError, nearest};
 use crate::file::noun::{cited, wrong};
 use rackmath_units::{DollarsPerToken, HoldPrice, Seconds, Tokens, UnitError};
 use serde::{Deserialize, Deserializer, de};
@@ -226,7 +226,14 @@ impl List {
         }
         let found = self.modes.iter().find(|m| m.name == name).map(|m| m.factors);
         let names = || std::iter::once("standard").chain(self.modes.iter().map(|m| m.name.as_str()));
-        found.ok_or_else(|| SpecError::unknown("mode", name, names()))
+        found.ok_or_else(|| match nearest(name, names()).as_slice() {
+            [] => {
+                let has = names().collect::<Vec<_>>().join(", ");
+                let hint = format!("expected {has}; what else the provider sells is not written down in this sheet");
+                SpecError::said(format!("no prices of mode \"{name}\" in this sheet")).hint(hint)
+            }
+            _ => SpecError::unknown("mode", name, names()),
+        })
     }
 
     pub fn tier(&self, prompt: Tokens) -> Option<&Tier> {
