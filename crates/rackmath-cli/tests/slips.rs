@@ -13,6 +13,8 @@ fn mistyped_names_get_the_nearest() {
     said(&[
         ("step --on gb200-nvl27", "\"gb200-nvl72\""),
         ("chips h2000", "\"h200\""),
+        ("models gpt-4o", "rackmath price gpt-4o"),
+        ("price gpt-5.1 --mode batch", "in this sheet"),
         ("explain blance", "did you mean balance?"),
         ("step -q nvpf4", "\"nvfp4\""),
         ("step llama-2-7b --on rtx-4090 --quantization q4_k_n", "q4_k_m"),

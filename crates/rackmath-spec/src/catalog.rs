@@ -308,8 +308,22 @@ impl Catalog {
         if shelf.holds(name) {
             return Ok((shelf.get(name, self)?, None));
         }
-        let reading = name::read(name, shelf.named(), &self.name_rules())?;
+        let reading =
+            name::read(name, shelf.named(), &self.name_rules()).map_err(|error| self.sold_only(name, error))?;
         Ok((shelf.get(&reading.id, self)?, Some(reading)))
+    }
+
+    /// A name that no model has: where a provider sells one by it, what is known here are its prices.
+    fn sold_only(&self, name: &str, error: SpecError) -> SpecError {
+        let sold = self.shelf::<price::Sheet>();
+        let bare = name.rsplit('/').next().unwrap_or(name).trim();
+        if !sold.holds(bare) {
+            return error;
+        }
+        let hint = format!(
+            "its shapes are not known here, its prices are: rackmath price {bare}, and what they suggest: rackmath deduce {bare}"
+        );
+        error.hint(hint)
     }
 
     /// The formats of a model's checkpoint in one format, as its makers write them: some leave attention, or all but routed
