@@ -99,6 +99,8 @@ pub struct Shape {
     pub formats: Formats,
     /// What turns pictures and sound into its tokens.
     pub towers: Vec<Tower>,
+    /// Towers of kinds that are not read: nothing of them is counted.
+    pub unread_towers: usize,
 }
 
 /// Residual streams, and the rounds in which the matrix that mixes them is normalised.

@@ -101,7 +101,11 @@ fn the_chips_and_systems_people_ask_for_are_there() {
         ("MacBook Pro M4 Pro 48GB", "apple-m4-pro", 37.44),
     ] {
         let (chip, system) = (CATALOG.chip(name).unwrap(), CATALOG.system(name).unwrap());
-        assert_eq!((chip.id.as_str(), (chip.memory.seen().get() / 1024_f64.powi(3)).round()), (id, gib.round()), "{name}");
+        assert_eq!(
+            (chip.id.as_str(), (chip.memory.seen().get() / 1024_f64.powi(3)).round()),
+            (id, gib.round()),
+            "{name}"
+        );
         assert_eq!(system.chip, chip, "{name}");
     }
     assert_eq!(CATALOG.system("m4-max-64gb").unwrap().id, "apple-m4-max-64gb", "not the same machine as the largest");

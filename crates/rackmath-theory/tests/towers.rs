@@ -91,6 +91,7 @@ fn computed_towers_equal_the_published_ones() {
         ("gemma-4-31b", 569_550_384 + 6_193_152),
         ("llama-4-scout", 871_932_416),
         ("llama-4-maverick", 871_932_416),
+        ("llama-3.2-11b-vision", 895_028_755),
         ("kimi-k2.5", 416_866_032 + 54_277_888),
         ("qwen3.5-0.8b", 100_592_896),
         ("qwen3.5-2b", 331_416_576),

@@ -88,6 +88,12 @@ impl Media {
     }
 }
 
+/// What is said of a model with a tower that is not read: only its text is counted.
+pub(crate) fn text_only(model: &Model) -> Option<Remark> {
+    let unread = model.shape().is_some_and(|shape| shape.unread_towers > 0);
+    unread.then(|| says("text_only").with("model", &model.name))
+}
+
 fn tower<'a>(model: &'a Model, sense: Sense, field: &str, given: impl ToString) -> Result<&'a Tower, Error> {
     let found = model.shape().and_then(|shape| towers::tower(shape, sense));
     let what = match sense {

@@ -176,11 +176,11 @@ pub(super) fn shape(file: &str, root: &Value, notes: &mut Vec<String>) -> Result
     let shape = reader(&fields, notes)?;
     sound(&fields, &shape)?;
     leftovers(&fields, &architecture, notes)?;
-    let towers = towers::towers(file, outer, &shape, notes)?;
+    let (towers, unread_towers) = towers::towers(file, outer, &shape, notes)?;
     // Published without a head, to give vectors.
     let class = outer.get("architectures").and_then(|a| a.get(0)).and_then(Value::as_str).unwrap_or("");
     let headless = shape.headless || HEADLESS.contains(&class);
-    Ok(Shape { architecture, headless, towers, ..shape })
+    Ok(Shape { architecture, headless, towers, unread_towers, ..shape })
 }
 
 /// The `model_type` of the text model and its reader.

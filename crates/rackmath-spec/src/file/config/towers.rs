@@ -14,16 +14,16 @@ use serde_json::{Map, Value};
 
 type Read = Result<Tower, SpecError>;
 
-/// The towers of a model whose text part is known.
+/// The towers of a model whose text part is known, and how many of them are of a kind that is not read.
 pub(super) fn towers(
     file: &str,
     outer: &Map<String, Value>,
     text: &Shape,
     notes: &mut Vec<String>,
-) -> Result<Vec<Tower>, SpecError> {
+) -> Result<(Vec<Tower>, usize), SpecError> {
     let root = Fields::new(file, outer);
     let family = root.text_of("model_type")?.unwrap_or("");
-    let mut all = Vec::new();
+    let (mut all, known) = (Vec::new(), notes.len());
     if let Some(v) = root.part("vision_config", "vision_config.")?.filter(|v| !v.is_empty()) {
         let inner = v.text_of("model_type")?.unwrap_or("");
         let read = match family {
@@ -39,6 +39,7 @@ pub(super) fn towers(
             "llava" if inner == "pixtral" => Some(pixtral(&root, &v, text, false)),
             "llava" | "llava_next" | "llava_onevision" => Some(llava(&root, &v, text, family)),
             "llama4" => Some(llama4(&v, text)),
+            "mllama" => Some(mllama(&v, text)),
             "kimi_k25" | "kimi_vl" => Some(kimi(&root, &v, text)),
             "internvl_chat" => Some(internvl(&root, &v, text)),
             _ => None,
@@ -55,7 +56,7 @@ pub(super) fn towers(
             _ => notes.push("its tower for sound is of a kind that is not read and counts nothing here".into()),
         }
     }
-    Ok(all)
+    Ok((all, notes.len() - known))
 }
 
 /// The usual block of a vision transformer: every patch sees every other.
@@ -373,6 +374,28 @@ fn llama4(v: &Fields, text: &Shape) -> Read {
         vectors: hidden,
         rule: Rule::Canvas { tile, most: 16, patches, tokens },
     })
+}
+
+/// Llama 3.2's: layers over all tiles of a picture at once, padded to the most there can be, then gated ones; what leaves are the
+/// last states beside those of some layers before.
+/// Ignores: that the text reads them in layers of its own, which alone keep keys and values of a picture; here they count as tokens.
+fn mllama(v: &Fields, text: &Shape) -> Read {
+    let [hidden, _, width] = widths(v, [1280, 16, 5120])?;
+    let heads = either(v, ["attention_heads", "num_attention_heads"], most::HEADS, 16)?;
+    let (side, patch) = grid(v, 448, 14)?;
+    let tiles = v.count_or("max_num_tiles", 64, 4)?;
+    let global = v.count_or("num_global_layers", most::LAYERS, 8)?;
+    let n = v.count_or("num_hidden_layers", most::LAYERS, 32)? + global;
+    let vit = Vit { bias: false, ..Vit::usual(hidden, heads, width) };
+    // One table for a tile, and one of all tiles for each way they can lie, eight as shipped, and for none.
+    let (of_tile, ways) = (side * side + 1, 8 + 1);
+    let layers = Shape { positions: of_tile * (1 + ways * tiles), outer_norms: 2, ..vit.alike(v, n)? };
+    let out = v.count_or("vision_output_dim", most::DIM, 7680)?;
+    let products = vec![Product::plain(COLOURS * patch * patch, hidden, 1), Product::biased(out, text.hidden, 1)];
+    // The class token, a vector for each tile before the layers and behind them, and gates: of these tables and twice of a global layer.
+    let vectors = hidden + 2 * ways * tiles * hidden + 3 + 2 * global;
+    let rule = Rule::Fixed { patches: tiles * of_tile, tokens: tiles * of_tile };
+    Ok(Tower { sense: Sense::Sight, layers, products, vectors, rule })
 }
 
 /// Kimi's MoonViT: SigLIP's layers for any size, two by two patches merged.

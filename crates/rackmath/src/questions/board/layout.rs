@@ -9,6 +9,7 @@ pub use engine::EngineCard;
 
 use crate::desk::cut::{nearest, pick};
 use crate::desk::line;
+use crate::desk::media;
 use crate::desk::prelude::*;
 use crate::desk::remedy::first_change;
 use crate::desk::setting::{AUTO, LLAMA_CPP, usual_engine};
@@ -106,7 +107,7 @@ pub struct Answer {
     pub verdict: Remark,
     /// The first change that would make it fit, if any is needed.
     pub first_change: Option<Remark>,
-    /// A warning when the cache alone is too large, so that no pipeline depth can help.
+    /// A warning when the cache alone is too large, so that no pipeline depth can help, or when not all of the model is counted.
     pub warning: Option<Remark>,
     /// The split over card and host of llama.cpp that would make it fit, where all of it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -282,7 +283,8 @@ fn started(catalog: &Catalog, request: &Request, told: &Start) -> Result<Answer,
                     .filter(|_| !fits)
                     .map(|(card, lacks)| says("card_too_small").with("card", card).with("missing", lacks))
             })
-            .or_else(|| offload::host_lacks(&r, &load).map(|missing| says("host_too_small").with("missing", missing))),
+            .or_else(|| offload::host_lacks(&r, &load).map(|missing| says("host_too_small").with("missing", missing)))
+            .or_else(|| media::text_only(&r.model)),
         split_that_fits: if helps { offload::would_fit(catalog, &request.offload, &r, &load) } else { None },
         offload: offload::card(&r, &load),
         batch_max: most,

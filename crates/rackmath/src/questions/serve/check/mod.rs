@@ -21,6 +21,7 @@ mod prints;
 pub(crate) use prints::refused;
 
 use crate::desk::line::{self, Source};
+use crate::desk::media;
 use crate::desk::offload::{self, Offloaded};
 use crate::desk::prelude::*;
 use crate::setting::{find, machine};
@@ -478,6 +479,7 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     if !matches!(on.model.body, Body::Layers(_)) {
         assumptions.push(says("check_lump").with("model", &on.model.name));
     }
+    assumptions.extend(media::text_only(&on.model));
     // A type that is named is not cast, nor is a format.
     let named = setting.weights.as_deref().or(launch.dtype.as_deref());
     let standing = support::stand(catalog, on, Asked::by(named), version)?;
