@@ -277,3 +277,56 @@ fn what_cannot_be_is_refused() {
         assert!(text(&out.stderr).contains(said), "{words:?}: {said} in {}", text(&out.stderr));
     }
 }
+
+/// A result file as vLLM writes it, with one thing put for another.
+fn result(name: &str, put: &[(&str, &str)]) -> String {
+    let plain = r#"{"endpoint_type":"vllm","model_id":"meta-llama/Llama-3.1-8B-Instruct","request_rate":5.6,"max_concurrency":null,"duration":180,"completed":1000,"failed":0,"total_input_tokens":1000000,"total_output_tokens":200000,"request_throughput":5.55,"output_throughput":1110,"mean_ttft_ms":62.8,"mean_tpot_ms":9.2,"p99_ttft_ms":330.1}"#;
+    let text = put.iter().fold(plain.to_owned(), |text, (a, b)| {
+        assert!(text.contains(a), "{a}");
+        text.replace(a, b)
+    });
+    let path = scratch(name);
+    std::fs::write(&path, text).expect("written");
+    path.display().to_string()
+}
+
+#[test]
+fn what_cannot_be_judged_is_not_called_good() {
+    let on = ["--on", "1xh100", "--quiet"];
+    let cases = [
+        (result("negative.json", &[("62.8", "-12")]), "Not to be judged: TTFT -12.0 ms cannot be, so it was left out."),
+        (
+            result("failed.json", &[("1000,\"failed\":0", "700,\"failed\":300")]),
+            "Not to be judged: 300 of 1,000 requests failed (30.0 %)",
+        ),
+    ];
+    for (file, verdict) in cases {
+        let out = rackmath(&[&["gauge", "--read", &file][..], &on].concat());
+        let page = text(&out.stdout).replace('\n', " ");
+        assert!(page.starts_with(verdict) && !page.contains("as it should be"), "{page}");
+        assert_eq!(out.status.code(), Some(3));
+    }
+}
+
+#[test]
+fn an_offered_rate_that_was_not_reached_is_compared_at_what_was() {
+    let file = result("unreached.json", &[("\"request_rate\":5.6", "\"request_rate\":50.0")]);
+    let out = rackmath(&["gauge", "--read", &file, "--on", "1xh100"]);
+    let page = text(&out.stdout).replace('\n', " ");
+    let verdict = "The offered 50.0 requests a second were not reached, 5.55 were: compared at 5.55 requests a second.";
+    assert!(page.starts_with(verdict) && !page.contains("the part is the decode step"), "{page}");
+    assert_eq!(out.status.code(), Some(1));
+}
+
+#[test]
+fn what_is_faster_than_predicted_is_not_blamed_on_a_part() {
+    for (tpot, verdict) in [
+        ("6.0", "Faster than predicted: TPOT 6.00 ms against"),
+        ("2.0", "This cannot be what was named: TPOT 2.00 ms is below"),
+    ] {
+        let file = result(&format!("fast-{tpot}.json"), &[("9.2", tpot)]);
+        let out = rackmath(&["gauge", "--read", &file, "--on", "1xh100"]);
+        let page = text(&out.stdout).replace('\n', " ");
+        assert!(page.starts_with(verdict) && !page.contains("the part is"), "{page}");
+    }
+}

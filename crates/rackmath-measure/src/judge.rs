@@ -17,6 +17,9 @@ pub const GROWS: (f64, f64) = (1.3, 2.0);
 /// A rung of a ladder holds if it serves this much of what is offered; the rest may still be under way when the rung ends.
 pub const HOLDS: f64 = 0.9;
 
+/// Where more than this share of requests failed, the times are of the others, which had the server for themselves: no verdict.
+pub const FAILED: f64 = 0.01;
+
 /// Waiting above this share of TTFT is the part to blame for it; it is then larger than any error of the prompt's pass.
 pub const QUEUE_PART: f64 = 0.3;
 /// New connections above this are a part of TTFT worth naming: on a loopback or in one building they take a tenth.

@@ -8,7 +8,7 @@ use rackmath::remark::{Remark, says};
 use rackmath::{Catalog, Error};
 use rackmath_measure::gauge::{Found, Measured};
 use rackmath_measure::judge;
-use rackmath_measure::read::{Observed, Times};
+use rackmath_measure::read::{Load, Observed, Times};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -27,6 +27,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// Whether a measurement outside its interval is better than predicted: a shorter time, or a higher rate.
+    pub fn faster(&self) -> bool {
+        let better = if self.unit == "ms" { |f: f64| f < 1.0 } else { |f: f64| f > 1.0 };
+        self.inside == Some(false) && self.factor().is_some_and(better)
+    }
+
     /// Measured over predicted.
     fn factor(&self) -> Option<f64> {
         self.measured.zip(self.predicted).map(|(m, p)| m / p.value).filter(|f| f.is_finite() && *f > 0.0)
@@ -44,7 +50,7 @@ pub struct Beside {
     pub binds: Option<Remark>,
     /// What the prediction rests on.
     pub evidence: Option<Remark>,
-    /// Largest disagreement first.
+    /// What cannot be first, then what is slower than predicted, then what is faster; the largest disagreement of each first.
     pub blame: Vec<Remark>,
     pub problem: Option<Remark>,
 }
@@ -52,6 +58,11 @@ pub struct Beside {
 impl Beside {
     pub fn outside(&self) -> bool {
         self.rows.iter().any(|row| row.inside == Some(false))
+    }
+
+    /// Whether all that is outside is better than predicted.
+    pub fn faster(&self) -> bool {
+        self.outside() && self.rows.iter().filter(|row| row.inside == Some(false)).all(Row::faster)
     }
 }
 
@@ -75,7 +86,34 @@ pub fn beside(
     o: &Observed,
     seen: Seen<'_>,
 ) -> Result<Result<Beside, Remark>, Error> {
-    Ok(asked(catalog, inputs, typed, o, seen)?.map(|(_, answer)| compared(&answer, o, seen)))
+    let asked = asked(catalog, inputs, typed, o, seen)?;
+    Ok(asked.map(|(request, answer)| {
+        let limit_ms = limit(catalog, inputs, &request, &answer, o);
+        compared(&answer, o, seen, limit_ms)
+    }))
+}
+
+/// The roofline of a token where it is measured to be beaten: that of one request alone, which no load goes below. Nothing where it is not
+/// beaten, or where steps bring more than a token.
+pub fn limit(
+    catalog: &Catalog,
+    inputs: &Inputs<'_>,
+    request: &Map<String, Value>,
+    answer: &estimate::Answer,
+    o: &Observed,
+) -> Option<f64> {
+    let tpot = o.tpot_ms.mean.filter(|_| !request.contains_key("speculation"))?;
+    answer.served.as_ref().filter(|s| tpot < s.step.ideal_ms)?;
+    let mut alone = request.clone();
+    for key in ["rate_per_s", "max_load"] {
+        alone.remove(key);
+    }
+    put(&mut alone, "/concurrency", json!(1.0));
+    let Ok(Reply::Estimate(answer)) = Question::Estimate.answer(catalog, inputs.with_files(alone), &inputs::terms())
+    else {
+        return None;
+    };
+    Some(answer.served?.step.ideal_ms).filter(|ideal| tpot < *ideal)
 }
 
 /// A request with its answer, or why there is none.
@@ -157,15 +195,12 @@ fn loaded(request: &mut Map<String, Value>, typed: &Map<String, Value>, o: &Obse
             put(request, path, json!(value));
         }
     }
-    let typed_load = typed.contains_key("rate_per_s") || typed.contains_key("concurrency");
-    if !typed_load || seen.measured.is_some() {
-        request.remove("rate_per_s");
-        request.remove("concurrency");
-        match (o.rate, o.concurrency) {
-            (Some(rate), _) => put(request, "/rate_per_s", json!(rate)),
-            (None, Some(n)) => put(request, "/concurrency", json!(n.max(1.0))),
-            (None, None) => put(request, "/max_load", json!(true)),
-        }
+    request.remove("rate_per_s");
+    request.remove("concurrency");
+    match o.load() {
+        Load::Rate(rate) => put(request, "/rate_per_s", json!(rate)),
+        Load::Concurrency(n) => put(request, "/concurrency", json!(n.max(1.0))),
+        Load::Most => put(request, "/max_load", json!(true)),
     }
     if let Some(hit) = o.cached.filter(|hit| *hit > judge::HITS) {
         put(request, "/prefix_hit", json!(hit.min(0.999)));
@@ -212,10 +247,10 @@ fn rows(o: &Observed, served: Option<&estimate::Served>) -> Vec<Row> {
     ]
 }
 
-pub fn compared(answer: &estimate::Answer, o: &Observed, seen: Seen<'_>) -> Beside {
+pub fn compared(answer: &estimate::Answer, o: &Observed, seen: Seen<'_>, limit_ms: Option<f64>) -> Beside {
     let served = answer.served.as_ref();
     let rows = rows(o, served);
-    let blame = served.map_or_else(Vec::new, |s| blame(&rows, s, o, seen));
+    let blame = served.map_or_else(Vec::new, |s| blame(&rows, s, o, seen, limit_ms));
     Beside {
         model: answer.model.clone(),
         machine: answer.system.clone(),
@@ -229,16 +264,24 @@ pub fn compared(answer: &estimate::Answer, o: &Observed, seen: Seen<'_>) -> Besi
 }
 
 /// Which part a disagreement belongs to, and what is known that would explain it.
-fn blame(rows: &[Row], served: &estimate::Served, o: &Observed, seen: Seen<'_>) -> Vec<Remark> {
+fn blame(rows: &[Row], served: &estimate::Served, o: &Observed, seen: Seen<'_>, limit_ms: Option<f64>) -> Vec<Remark> {
     let mut off: Vec<(&Row, f64)> =
         rows.iter().filter(|r| r.inside == Some(false)).filter_map(|r| Some((r, r.factor()?))).collect();
-    off.sort_by(|a, b| b.1.ln().abs().total_cmp(&a.1.ln().abs()));
-    let mut out = Vec::new();
-    for (row, factor) in off {
-        let said = says(if factor > 1.0 { "gauge_more" } else { "gauge_less" });
+    // What is slower has a part to blame; what is faster has none, and stands behind.
+    off.sort_by(|(a, x), (b, y)| a.faster().cmp(&b.faster()).then(y.ln().abs().total_cmp(&x.ln().abs())));
+    let drafts = seen.measured.and_then(|m| m.counters).is_some_and(|c| c.drafted.is_some_and(|n| n > 0.0));
+    let tpot = o.tpot_ms.mean.zip(limit_ms).filter(|_| !drafts);
+    let mut out: Vec<Remark> = Vec::new();
+    out.extend(tpot.map(|(tpot, limit)| says("gauge_impossible").with("tpot", tpot).with("limit", limit)));
+    for (row, factor) in off.into_iter().filter(|(row, _)| tpot.is_none() || row.name != "TPOT") {
+        let (said, causes) = if row.faster() {
+            (says("gauge_faster"), ahead(row, o, seen))
+        } else {
+            (says(if factor > 1.0 { "gauge_more" } else { "gauge_less" }), causes(row, o, seen))
+        };
         let said = said.with("figure", row.name).with("factor", factor).with("unit", row.unit);
         let said = said.with("measured", row.measured).with("predicted", row.predicted.map(|p| p.value));
-        out.push(said.with("causes", causes(row, factor, o, seen)));
+        out.push(said.with("causes", causes));
     }
     if let Some(kv) = seen.found.and_then(|f| f.kv_tokens) {
         let room = served.room * (o.isl.unwrap_or(0.0) + o.osl.unwrap_or(0.0));
@@ -252,8 +295,23 @@ fn blame(rows: &[Row], served: &estimate::Served, o: &Observed, seen: Seen<'_>) 
     out
 }
 
-/// What can make a figure other than predicted, as far as the server and the client tell.
-fn causes(row: &Row, factor: f64, o: &Observed, seen: Seen<'_>) -> Vec<Remark> {
+/// What can make a figure better than predicted.
+fn ahead(row: &Row, o: &Observed, seen: Seen<'_>) -> Vec<Remark> {
+    let counters = seen.measured.and_then(|m| m.counters);
+    match row.name {
+        "TTFT" if o.cached.is_none() => vec![says("gauge_hits_untold")],
+        "TTFT" => vec![says("gauge_faster_prompt")],
+        "TPOT" => vec![match counters.and_then(|c| c.drafted.zip(c.accepted)) {
+            Some((drafted, kept)) => says("gauge_drafts").with("drafted", drafted).with("kept", kept),
+            None => says("gauge_faster_step"),
+        }],
+        "E2E" => vec![says("gauge_e2e_follows")],
+        _ => vec![says("gauge_load_follows")],
+    }
+}
+
+/// What can make a figure worse than predicted, as far as the server and the client tell.
+fn causes(row: &Row, o: &Observed, seen: Seen<'_>) -> Vec<Remark> {
     let counters = seen.measured.and_then(|m| m.counters);
     let mut causes = Vec::new();
     match row.name {
@@ -268,9 +326,6 @@ fn causes(row: &Row, factor: f64, o: &Observed, seen: Seen<'_>) -> Vec<Remark> {
                 }
                 None => says("gauge_queue_untold"),
             });
-            if factor < 1.0 && o.cached.is_none() {
-                causes.push(says("gauge_hits_untold"));
-            }
             let connect = seen.measured.and_then(|m| m.summary.client.connect.as_ref());
             if let Some(connect) = connect.filter(|c| c.mean > judge::CONNECT_S) {
                 causes.push(says("gauge_connects").with("ms", connect.mean * 1e3));

@@ -1,7 +1,7 @@
 //! `rackmath gauge`: a load against a server, or another tool's result file, with the prediction beside it.
 //!
-//! Exit codes: 0 measured and as it should be, 1 a target was missed or a figure lies outside its interval, 2 misuse, 3 measured but not to be
-//! judged: the client was late, nobody answered, or the run was cut short.
+//! Exit codes: 0 measured and as it should be, 1 a target was missed, a figure lies outside its interval or the offered rate was not reached,
+//! 2 misuse, 3 not to be judged: the client was late, nobody answered, requests failed, a figure cannot be, or the run was cut short.
 
 pub mod beside;
 mod page;
@@ -77,7 +77,7 @@ pub fn args() -> Vec<Arg> {
 }
 
 /// Shown under the help.
-pub const CODES: &str = "Exit codes: 0 as it should be; 1 a target (--ttft, --tpot, --e2e) was missed or a figure lies outside its 80 % interval;\n2 misuse; 3 not to be judged: the client was late, nobody answered, or the run was cut short.";
+pub const CODES: &str = "Exit codes: 0 as it should be; 1 a target (--ttft, --tpot, --e2e) was missed, a figure lies outside its 80 % interval, or\nthe offered rate was not reached; 2 misuse; 3 not to be judged: the client was late, nobody answered, more than 1 % of\nrequests failed, a figure of a file cannot be, or the run was cut short.";
 
 /// A word as a field of an estimate would read it: 1k, 30ms, 50%.
 pub fn amount(given: &ArgMatches, name: &str, like: &str) -> Result<Option<f64>, Error> {
@@ -181,15 +181,17 @@ fn from_file(
     let name = file.display().to_string();
     let (mut code, mut answers) = (0, Vec::new());
     for mut o in read::read(&name, &inputs::trace(file)?)? {
-        // What the file does not say may be typed.
-        o.rate = o.rate.or(request.rate_per_s);
-        o.concurrency = o.concurrency.or(request.concurrency);
+        // A load that is typed wins over the file's; lengths that the file does not say may be typed.
+        if request.rate_per_s.is_some() || request.concurrency.is_some() {
+            (o.rate, o.concurrency) = (request.rate_per_s, request.concurrency);
+        }
         o.isl = o.isl.or_else(|| typed.contains_key("isl").then_some(request.isl));
         o.osl = o.osl.or_else(|| typed.contains_key("osl").then_some(request.osl));
         let beside = predicted(catalog, inputs, typed, &o, Seen::default(), given)?;
         let missed = missed(request, &o);
         let outside = beside.as_ref().is_ok_and(Beside::outside);
-        let own = u8::from(!missed.is_empty() || outside);
+        let doubtful = !page::doubts(&o).is_empty();
+        let own = if doubtful { 3 } else { u8::from(!missed.is_empty() || outside || o.unreached().is_some()) };
         code = code.max(own);
         let figures = beside.as_ref().map_or_else(|_| beside::alone(&o), |b| b.rows.clone());
         if output.json {
@@ -390,8 +392,10 @@ fn from_server(
     let beside = if answered { predicted(catalog, inputs, typed, &o, seen, given)? } else { Err(says("gauge_nobody")) };
     let missed = if answered { missed(request, &o) } else { vec![] };
     let outside = beside.as_ref().is_ok_and(Beside::outside);
-    let unjudged = !answered || measured.summary.client.tainted || measured.summary.ended != Ended::Complete;
-    let code = if unjudged { 3 } else { u8::from(!missed.is_empty() || outside) };
+    let doubtful = !page::doubts(&o).is_empty();
+    let unjudged =
+        !answered || doubtful || measured.summary.client.tainted || measured.summary.ended != Ended::Complete;
+    let code = if unjudged { 3 } else { u8::from(!missed.is_empty() || outside || o.unreached().is_some()) };
     let figures = beside.as_ref().map_or_else(|_| beside::alone(&o), |b| b.rows.clone());
     if output.json {
         let answer = Answer {
@@ -406,7 +410,7 @@ fn from_server(
         };
         print(&rackmath::ask::json(&answer)?)?;
     } else {
-        print(&page::measured(&server, &plan, &measured, &figures, &beside, &missed, output))?;
+        print(&page::measured(&server, &plan, (&measured, &o), &figures, &beside, &missed, output))?;
     }
     if let Some(path) = given.get_one::<PathBuf>("save").filter(|_| answered) {
         row::save(path, catalog, typed, &o, Some(&server.found))?;

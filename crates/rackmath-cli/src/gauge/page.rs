@@ -5,7 +5,7 @@ use crate::output::Output;
 use rackmath::remark::{Remark, says};
 use rackmath_measure::gauge::{Arrivals, Ended, FOR_P99, Measured, Plan, Server, Step, Summary};
 use rackmath_measure::judge;
-use rackmath_measure::read::Observed;
+use rackmath_measure::read::{Dropped, Load, Observed};
 use rackmath_report::Style;
 use rackmath_report::reply::Detail;
 use rackmath_report::text::sentence;
@@ -97,18 +97,58 @@ fn figure(rows: &[Row], name: &str) -> Option<Remark> {
     Some(said.with("predicted", row.predicted.map(|p| p.value)))
 }
 
-/// What a measurement comes to, in a sentence or two: targets first, then the prediction, then the figures alone.
-fn verdict(
-    rows: &[Row],
-    beside: &Result<Beside, Remark>,
-    missed: &[Remark],
-    (answered, failed): (u64, u64),
-) -> Vec<Remark> {
-    let mut said: Vec<Remark> = missed.iter().map(|miss| says("gauge_target_missed").with("miss", miss)).collect();
+/// Why a measurement is not to be judged: what in it cannot be, and what is not in it.
+pub fn doubts(o: &Observed) -> Vec<Remark> {
+    let one = |d: &Dropped| {
+        let said = says("gauge_dropped_one").with("figure", &d.figure).with("value", d.value);
+        said.with("unit", d.unit).with("requests", d.requests)
+    };
+    let dropped: Vec<Remark> = o.dropped.iter().map(one).collect();
+    let mut said = Vec::new();
+    if !dropped.is_empty() {
+        said.push(says("gauge_dropped").with("figures", dropped));
+    }
+    let share = o.failed_share();
+    if share > judge::FAILED && o.completed > 0 {
+        let all = o.completed + o.failed;
+        said.push(says("gauge_failed").with("failed", o.failed).with("all", all).with("share", share));
+    }
+    said
+}
+
+/// That the offered rate was not reached, and at which load both are compared instead.
+fn unreached(o: &Observed, compared: bool) -> Option<Remark> {
+    let (offered, achieved) = o.unreached()?;
+    let said = says("gauge_unreached").with("offered", offered).with("achieved", achieved);
+    Some(said.with("load", compared.then(|| load(o.load()))))
+}
+
+fn load(load: Load) -> Remark {
+    match load {
+        Load::Rate(rate) => says("gauge_read_load_rate").with("rate", rate),
+        Load::Concurrency(n) => says("gauge_read_load_concurrency").with("concurrency", n),
+        Load::Most => says("gauge_read_load_most"),
+    }
+}
+
+/// What a measurement comes to, in a sentence or two: why it is not judged, targets, then the prediction, then the figures alone.
+fn verdict(o: &Observed, rows: &[Row], beside: &Result<Beside, Remark>, missed: &[Remark]) -> Vec<Remark> {
+    let (answered, failed) = (o.completed, o.failed);
+    let mut said = doubts(o);
+    let doubtful = !said.is_empty();
+    said.extend(missed.iter().map(|miss| says("gauge_target_missed").with("miss", miss)));
+    said.extend(unreached(o, beside.is_ok()));
     let figures: Vec<Remark> = ["TPOT", "TTFT", "output"].iter().filter_map(|name| figure(rows, name)).collect();
     let judged = |b: &Beside| b.rows.iter().any(|r| r.inside.is_some());
     said.push(match beside {
         _ if figures.is_empty() => says("gauge_verdict_nothing").with("failed", failed),
+        _ if doubtful => {
+            says("gauge_verdict_measured").with("figures", figures).with("answered", answered).with("failed", failed)
+        }
+        Ok(Beside { blame, .. }) if blame.first().is_some_and(|b| b.says == "gauge_impossible") => {
+            says("gauge_verdict_impossible").with("why", &blame[0])
+        }
+        Ok(b) if b.faster() && !b.blame.is_empty() => says("gauge_verdict_faster").with("most", &b.blame[0]),
         Ok(Beside { blame, .. }) if !blame.is_empty() => says("gauge_verdict_off").with("worst", &blame[0]),
         Ok(b) if judged(b) => says("gauge_verdict_good").with("figures", figures),
         _ => says("gauge_verdict_measured").with("figures", figures).with("answered", answered).with("failed", failed),
@@ -125,7 +165,7 @@ fn head(said: &[Remark], good: bool, style: Style) -> String {
 }
 
 /// What the prediction is for and rests on, what binds by it, and which other figures are off; the worst stands in the verdict.
-fn predicted(out: &mut String, beside: &Result<Beside, Remark>, style: Style) {
+fn predicted(out: &mut String, beside: &Result<Beside, Remark>, judged: bool, style: Style) {
     let Ok(b) = beside else { return };
     let whose = says("gauge_predicted_for").with("model", &b.model).with("machine", &b.machine);
     let _ = writeln!(out, "\n  {}", words(&whose.with("engine", &b.engine)));
@@ -138,7 +178,7 @@ fn predicted(out: &mut String, beside: &Result<Beside, Remark>, style: Style) {
     if let Some(p) = &b.problem {
         let _ = writeln!(out, "  {}", style.bad(&words(p)));
     }
-    for line in b.blame.iter().skip(1) {
+    for line in b.blame.iter().skip(usize::from(judged)) {
         out.push_str(&style.wrapped("  - ", "    ", &words(line)));
         if !out.ends_with('\n') {
             out.push('\n');
@@ -149,16 +189,18 @@ fn predicted(out: &mut String, beside: &Result<Beside, Remark>, style: Style) {
 /// A result file of another tool.
 pub fn read(o: &Observed, rows: &[Row], beside: &Result<Beside, Remark>, missed: &[Remark], output: &Output) -> String {
     let style = output.style;
-    let said = verdict(rows, beside, missed, (o.completed, o.failed));
-    let mut out = head(&said, missed.is_empty() && !beside.as_ref().is_ok_and(Beside::outside), style);
+    let said = verdict(o, rows, beside, missed);
+    let judged = doubts(o).is_empty();
+    let good = judged && missed.is_empty() && o.unreached().is_none();
+    let mut out = head(&said, good && !beside.as_ref().is_ok_and(Beside::outside), style);
     if output.detail == Detail::Verdict {
         return out;
     }
     let _ = writeln!(out, "\n{}", style.bold(&format!("a result of {}", o.tool)));
     let load = match (o.rate, o.concurrency) {
-        (Some(rate), _) => says("gauge_read_load_rate").with("rate", rate),
-        (None, Some(n)) => says("gauge_read_load_concurrency").with("concurrency", n),
-        (None, None) => says("gauge_read_load_most"),
+        (Some(rate), _) => load(Load::Rate(rate)),
+        (None, Some(n)) => load(Load::Concurrency(n)),
+        (None, None) => load(Load::Most),
     };
     let length = |n: Option<f64>| n.map_or_else(|| "?".to_owned(), digits);
     let model = o.model.as_ref().map_or_else(|| says("gauge_read_no_model"), Remark::from);
@@ -167,7 +209,7 @@ pub fn read(o: &Observed, rows: &[Row], beside: &Result<Beside, Remark>, missed:
     let _ = writeln!(out, "  {}", words(&said));
     out.push('\n');
     out.push_str(&table(rows, style, false));
-    predicted(&mut out, beside, style);
+    predicted(&mut out, beside, judged, style);
     for note in &o.notes {
         let _ = writeln!(out, "  {}", style.dim(&format!("note: {note}")));
     }
@@ -178,16 +220,20 @@ pub fn read(o: &Observed, rows: &[Row], beside: &Result<Beside, Remark>, missed:
 pub fn measured(
     server: &Server,
     plan: &Plan,
-    m: &Measured,
+    (m, o): (&Measured, &Observed),
     rows: &[Row],
     beside: &Result<Beside, Remark>,
     missed: &[Remark],
     output: &Output,
 ) -> String {
     let (f, s, style) = (&server.found, &m.summary, output.style);
-    let failed = s.counts.faults.values().sum();
-    let said = verdict(rows, beside, missed, (s.counts.answered, failed));
-    let good = missed.is_empty() && failed == 0 && !s.client.tainted && !beside.as_ref().is_ok_and(Beside::outside);
+    let said = verdict(o, rows, beside, missed);
+    let judged = doubts(o).is_empty();
+    let good = missed.is_empty()
+        && o.failed == 0
+        && o.unreached().is_none()
+        && !s.client.tainted
+        && !beside.as_ref().is_ok_and(Beside::outside);
     let mut out = head(&said, good, style);
     if output.detail == Detail::Verdict {
         return out;
@@ -250,7 +296,7 @@ pub fn measured(
     if let Some((share, rate)) = s.good {
         let _ = writeln!(out, "  {}", words(&says("gauge_met").with("share", share).with("rate", rate)));
     }
-    predicted(&mut out, beside, style);
+    predicted(&mut out, beside, judged, style);
     out
 }
 

@@ -288,7 +288,8 @@ impl Watch<'_> {
         match beside::asked(self.catalog, &mut self.inputs, &self.typed, &o, seen)? {
             Err(why) => shown.without = Some(why),
             Ok((request, answer)) => {
-                shown.beside = Some(beside::compared(&answer, &o, seen));
+                let limit_ms = beside::limit(self.catalog, &self.inputs, &request, &answer, &o);
+                shown.beside = Some(beside::compared(&answer, &o, seen, limit_ms));
                 self.placed(&mut shown, request, &answer, &o);
             }
         }

@@ -17,6 +17,7 @@
 mod tools;
 
 use crate::gauge::{Measured, Summary};
+use crate::judge;
 use rackmath_spec::SpecError;
 use serde::Serialize;
 use serde_json::Value;
@@ -36,16 +37,43 @@ impl Times {
         self.mean.is_some() || self.p50.is_some()
     }
 
-    /// What a change of units made larger than any number is no figure.
-    fn keep_finite(&mut self) {
-        for value in [&mut self.mean, &mut self.p50, &mut self.p90, &mut self.p99] {
-            *value = value.filter(|v| v.is_finite());
+    /// Leaves out what no time can be, and says what that was: below nothing, nothing at all, or made larger than any number by a change of units.
+    fn keep_possible(&mut self, figure: &str, least: f64, dropped: &mut Vec<Dropped>) {
+        let each = [("", &mut self.mean), (" p50", &mut self.p50), (" p90", &mut self.p90), (" p99", &mut self.p99)];
+        for (which, value) in each {
+            keep(&format!("{figure}{which}"), "ms", value, |v| v > least, dropped);
         }
     }
 
     fn times(self, factor: f64) -> Self {
         let by = |value: Option<f64>| value.map(|v| v * factor);
         Self { mean: by(self.mean), p50: by(self.p50), p90: by(self.p90), p99: by(self.p99) }
+    }
+}
+
+/// A figure of a file that cannot be, and was left out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Dropped {
+    pub figure: String,
+    pub value: f64,
+    pub unit: &'static str,
+    /// In how many requests, where a file tells each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+}
+
+fn keep(
+    figure: &str,
+    unit: &'static str,
+    value: &mut Option<f64>,
+    can_be: impl Fn(f64) -> bool,
+    dropped: &mut Vec<Dropped>,
+) {
+    if let Some(v) = value.filter(|v| !(v.is_finite() && can_be(*v))) {
+        // No number of JSON is larger than all.
+        let v = if v.is_finite() { v } else { f64::MAX.copysign(v) };
+        dropped.push(Dropped { figure: figure.to_owned(), value: v, unit, requests: None });
+        *value = None;
     }
 }
 
@@ -71,6 +99,9 @@ pub struct Observed {
     pub cached: Option<f64>,
     pub completed: u64,
     pub failed: u64,
+    /// Figures that cannot be; none of them is in those below.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<Dropped>,
     pub ttft_ms: Times,
     /// (last - first)/(n - 1).
     pub tpot_ms: Times,
@@ -115,14 +146,73 @@ impl Observed {
 }
 
 impl Observed {
-    fn keep_finite(&mut self) {
-        for times in [&mut self.ttft_ms, &mut self.tpot_ms, &mut self.e2e_ms] {
-            times.keep_finite();
+    /// Leaves out figures that cannot be, and keeps what they were.
+    fn keep_possible(&mut self) {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        // An answer of one token has no time per token.
+        let at_once = if self.osl.is_some_and(|n| n > 1.0) { 0.0 } else { -f64::MIN_POSITIVE };
+        self.ttft_ms.keep_possible("TTFT", 0.0, &mut dropped);
+        self.tpot_ms.keep_possible("TPOT", at_once, &mut dropped);
+        self.e2e_ms.keep_possible("E2E", 0.0, &mut dropped);
+        let rates = [
+            ("offered rate", "1/s", &mut self.rate),
+            ("concurrency", "", &mut self.concurrency),
+            ("prompts", "tokens", &mut self.isl),
+            ("answers", "tokens", &mut self.osl),
+            ("output", "tok/s", &mut self.output_tok_s),
+            ("requests", "1/s", &mut self.requests_per_s),
+        ];
+        for (name, unit, value) in rates {
+            keep(name, unit, value, |v| v >= 0.0, &mut dropped);
         }
-        for value in [&mut self.isl, &mut self.osl, &mut self.output_tok_s, &mut self.requests_per_s] {
-            *value = value.filter(|v| v.is_finite());
+        self.dropped = dropped;
+    }
+
+    /// The share of requests that failed.
+    pub fn failed_share(&self) -> f64 {
+        let all = self.completed + self.failed;
+        if all == 0 { 0.0 } else { self.failed as f64 / all as f64 }
+    }
+
+    /// Requests a second while requests were offered: those that a tool counts to the end of the last answer are spread over one answer too much.
+    fn achieved(&self) -> Option<f64> {
+        let rate = self.requests_per_s.filter(|r| *r > 0.0)?;
+        let decode = || Some(self.ttft_ms.mean? + self.tpot_ms.mean? * (self.osl? - 1.0).max(0.0));
+        let last_s = self.e2e_ms.mean.or_else(decode).unwrap_or(0.0) * 1e-3;
+        let (n, seconds) = (self.completed as f64, self.completed as f64 / rate);
+        Some(if n > 0.0 && seconds > last_s { n / (seconds - last_s) } else { rate })
+    }
+
+    /// The offered rate, where it was not reached, and what was instead.
+    pub fn unreached(&self) -> Option<(f64, f64)> {
+        let (offered, achieved) = (self.rate?, self.achieved()?);
+        (achieved < judge::HOLDS * offered).then_some((offered, self.requests_per_s?))
+    }
+
+    /// The load that the server had: what was offered, or where that was not reached, what was under way or came through.
+    pub fn load(&self) -> Load {
+        match (self.unreached(), self.rate, self.concurrency) {
+            (Some((_, achieved)), _, Some(most)) => {
+                let law = self.e2e_ms.mean.map(|e| achieved * e * 1e-3);
+                Load::Concurrency(law.map_or(most, |n| n.min(most)).max(1.0))
+            }
+            (Some((_, achieved)), _, None) => Load::Rate(achieved),
+            (None, Some(rate), _) => Load::Rate(rate),
+            (None, None, Some(n)) => Load::Concurrency(n),
+            (None, None, None) => Load::Most,
         }
     }
+}
+
+/// What a server had to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// Requests a second.
+    Rate(f64),
+    /// So many under way.
+    Concurrency(f64),
+    /// As many as it takes.
+    Most,
 }
 
 /// Reads a result file: one entry for each load in it.
@@ -150,7 +240,7 @@ pub fn read(name: &str, text: &str) -> Result<Vec<Observed>, SpecError> {
         ));
     };
     let mut all = (tool.read)(&values);
-    all.iter_mut().for_each(Observed::keep_finite);
+    all.iter_mut().for_each(Observed::keep_possible);
     if all.is_empty() || all.iter().all(|o| !o.ttft_ms.any() && !o.tpot_ms.any() && o.output_tok_s.is_none()) {
         return Err(SpecError::file(name, format!("a file of {}, but without a figure in it", tool.name))
             .hint("expected times to the first token, times per token or throughput"));
@@ -250,6 +340,35 @@ mod tests {
             ("InferenceX", Some("h200"), Some(8), Some(64.0))
         );
         assert_eq!((o.ttft_ms.mean, o.tpot_ms.mean, o.output_tok_s), (Some(300.0), Some(20.0), Some(3600.0)));
+    }
+
+    const PLAIN: &str = r#"{"endpoint_type":"vllm","model_id":"m","request_rate":50.0,"max_concurrency":null,"duration":180,"completed":1000,"failed":0,"total_input_tokens":1000000,"total_output_tokens":200000,"request_throughput":5.55,"output_throughput":1110,"mean_ttft_ms":62.8,"mean_tpot_ms":8.2,"p99_ttft_ms":330.1}"#;
+
+    #[test]
+    fn a_figure_that_cannot_be_is_left_out_and_named() {
+        let o = one(&PLAIN.replace("\"mean_ttft_ms\":62.8", "\"mean_ttft_ms\":-12"));
+        assert_eq!((o.ttft_ms.mean, o.ttft_ms.p99), (None, Some(330.1)));
+        assert_eq!(o.dropped, [Dropped { figure: "TTFT".into(), value: -12.0, unit: "ms", requests: None }]);
+        assert_eq!(one(&PLAIN.replace("8.2", "0")).dropped[0].figure, "TPOT");
+        assert!(one(PLAIN).dropped.is_empty());
+        let line = r#"{"metadata":{"x_request_id":"a"},"metrics":{"time_to_first_token":{"value":-5,"unit":"ms"},"inter_token_latency":{"value":24.2,"unit":"ms"}},"error":null}"#;
+        let o = one(&format!("{line}\n{}", line.replace("-5", "60")));
+        assert_eq!((o.ttft_ms.mean, o.dropped[0].value, o.dropped[0].requests), (Some(60.0), -5.0, Some(1)));
+    }
+
+    #[test]
+    fn the_load_is_what_was_reached() {
+        let o = one(PLAIN);
+        assert_eq!((o.unreached(), o.load()), (Some((50.0, 5.55)), Load::Rate(5.55)));
+        // No more than the client allows, and no more than there were by Little's law: 5.55/s for 1.7 s.
+        let most = PLAIN.replace("\"max_concurrency\":null", "\"max_concurrency\":8");
+        assert_eq!(one(&most).load(), Load::Concurrency(8.0));
+        let most = most.replace("\"mean_tpot", "\"mean_e2el_ms\":1000.0,\"mean_tpot");
+        assert_eq!(one(&most).load(), Load::Concurrency(5.55));
+        // The last answers end after the last was offered: 10 at 1/s, 9.5 s and 2 s.
+        let short = PLAIN.replace("50.0", "1.0").replace("1000,", "10,").replace("5.55", "0.87");
+        let short = short.replace("\"mean_tpot", "\"mean_e2el_ms\":2000.0,\"mean_tpot");
+        assert_eq!((one(&short).unreached(), one(&short).load()), (None, Load::Rate(1.0)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A reader for each tool.
 
-use super::{Observed, Times};
+use super::{Dropped, Observed, Times};
 use rackmath_theory::stats::ranked;
 use serde_json::Value;
 
@@ -72,11 +72,10 @@ fn has(v: &Value, key: &str) -> bool {
     v.get(key).is_some()
 }
 
-/// A number that can be one: finite and not negative.
+/// A finite number; whether it can be what it says it is, is judged of all figures at once.
 fn number(v: &Value, path: &str) -> Option<f64> {
     let found = v.pointer(path)?;
-    let n = found.as_f64().or_else(|| found.as_str()?.parse().ok())?;
-    (n.is_finite() && n >= 0.0).then_some(n)
+    found.as_f64().or_else(|| found.as_str()?.parse().ok()).filter(|n: &f64| n.is_finite())
 }
 
 fn text(v: &Value, path: &str) -> Option<String> {
@@ -281,7 +280,19 @@ struct One {
 
 /// What requests that are told one by one come to.
 fn summed(tool: &str, all: &[One], failed: usize, notes: Vec<String>) -> Observed {
-    let each = |pick: fn(&One) -> Option<f64>| all.iter().filter_map(pick).collect::<Vec<f64>>();
+    let each = |pick: fn(&One) -> Option<f64>| all.iter().filter_map(pick).filter(|v| *v >= 0.0).collect::<Vec<f64>>();
+    let impossible = |(figure, unit, pick): (&str, &'static str, fn(&One) -> Option<f64>)| {
+        let below: Vec<f64> = all.iter().filter_map(pick).filter(|v| *v < 0.0).collect();
+        let value = *below.first()?;
+        Some(Dropped { figure: figure.to_owned(), value, unit, requests: Some(below.len() as u64) })
+    };
+    let figures: [(&str, &'static str, fn(&One) -> Option<f64>); 5] = [
+        ("TTFT", "ms", |r| r.ttft),
+        ("TPOT", "ms", |r| r.tpot),
+        ("E2E", "ms", |r| r.e2e),
+        ("prompts", "tokens", |r| r.input),
+        ("answers", "tokens", |r| r.output),
+    ];
     let from = each(|r| r.sent).into_iter().fold(f64::INFINITY, f64::min);
     let seconds = (each(|r| r.ended).into_iter().fold(0.0, f64::max) - from) * 1e-9;
     let rate = |n: f64| (seconds > 0.0 && seconds.is_finite()).then(|| n / seconds);
@@ -291,6 +302,7 @@ fn summed(tool: &str, all: &[One], failed: usize, notes: Vec<String>) -> Observe
         osl: mean(&each(|r| r.output)),
         completed: all.len() as u64,
         failed: failed as u64,
+        dropped: figures.into_iter().filter_map(impossible).collect(),
         ttft_ms: times(each(|r| r.ttft)),
         tpot_ms: times(each(|r| r.tpot)),
         e2e_ms: times(each(|r| r.e2e)),
@@ -337,9 +349,9 @@ fn perf_analyzer(v: &Value) -> Observed {
         Some(One {
             sent: Some(sent),
             ended: Some(last),
-            ttft: Some((first - sent).max(0.0) * 1e-6),
-            tpot: (n > 1).then(|| (last - first).max(0.0) * 1e-6 / (n - 1) as f64),
-            e2e: Some((last - sent).max(0.0) * 1e-6),
+            ttft: Some((first - sent) * 1e-6),
+            tpot: (n > 1).then(|| (last - first) * 1e-6 / (n - 1) as f64),
+            e2e: Some((last - sent) * 1e-6),
             input: None,
             output: Some(n as f64),
         })
