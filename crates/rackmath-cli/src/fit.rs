@@ -129,11 +129,16 @@ fn measured(catalog: &Catalog, path: &Path) -> Result<(Vec<Measurement>, Vec<Str
         return Ok(measurements(catalog, &table));
     }
     let text = inputs::read(path)?;
-    let id = path.file_stem().map_or_else(|| "own".to_owned(), |stem| format!("own-{}", stem.to_string_lossy()));
+    let id = id(path);
     let mut with = catalog.clone();
     with.add(Kind::Validation, &id, &text, inputs::today())?;
     let table = with.validation(&id)?;
     Ok(measurements(catalog, &table))
+}
+
+/// The name of a table that is a file of one's own.
+pub fn id(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "own".to_owned(), |stem| format!("own-{}", stem.to_string_lossy()))
 }
 
 /// A catalogue with constants of one's own laid over it.

@@ -2,6 +2,7 @@
 
 use crate::failure::at;
 use crate::output::{self, Output};
+use crate::{fit, inputs};
 use clap::ArgMatches;
 use rackmath::ask::{Question, Reply, Terms};
 use rackmath::validate::{self, Answer, FolderCard};
@@ -9,6 +10,7 @@ use rackmath::{Catalog, Error};
 use rackmath_calibrate::serving::{self, By};
 use rackmath_report::reply::Part;
 use rackmath_report::{scene, svg};
+use rackmath_spec::Kind;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +24,8 @@ pub fn run(
     let rows = request.get("rows") == Some(&Value::Bool(true));
     // Charts need the rows whether or not they are shown.
     request.insert("rows".into(), Value::Bool(rows || charts.is_some()));
+    let own = with_own(catalog, &mut request)?;
+    let catalog = own.as_ref().unwrap_or(catalog);
     let mut reply = Question::Validate.answer(catalog, request, &Terms::default())?;
     if let Reply::Validate(answer) = &mut reply {
         answer.request.rows = rows;
@@ -36,6 +40,28 @@ pub fn run(
         }
     }
     output.reply(&reply, Part::All, given)
+}
+
+/// Files among the tables, such as `gauge --save` writes, as tables of the catalogue beside the others.
+fn with_own(catalog: &Catalog, request: &mut Map<String, Value>) -> Result<Option<Catalog>, Error> {
+    let mut with: Option<Catalog> = None;
+    for name in request.get_mut("tables").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(path) = name.as_str().map(PathBuf::from).filter(|path| path.is_file()) else { continue };
+        let shown = path.display().to_string();
+        if path.extension().is_some_and(|e| e == "json" || e == "jsonl") {
+            return Err(Error::file(&shown, "a result file is no table of measurements")
+                .hint(format!("expected a table; to hold a load generator's results against the prediction: rackmath gauge --read {shown} --on CHIP")));
+        }
+        let id = fit::id(&path);
+        with.get_or_insert_with(|| catalog.clone()).add(
+            Kind::Validation,
+            &id,
+            &inputs::read(&path)?,
+            inputs::today(),
+        )?;
+        *name = id.into();
+    }
+    Ok(with)
 }
 
 fn scored(catalog: &Catalog, folder: &Path, leave_out: Option<&String>) -> Result<FolderCard, Error> {

@@ -107,3 +107,15 @@ fn an_empty_folder_says_what_it_should_hold() {
     let empty = folder("validate-empty");
     said(&[(&format!("validate splitwise --folder {empty}"), "splitwise_llama2_bloom.csv")]);
 }
+
+#[test]
+fn rows_of_ones_own_are_scored_and_a_result_file_is_sent_to_gauge() {
+    let path = folder("validate-own");
+    let row = "source.name = \"mine\"\nsource.title = \"mine\"\nsource.address = \"own measurement\"\nsource.date = \"2026-11\"\nsource.licence = \"own\"\nsource.retrieved = \"2026-11\"\nsource.fitted = \"no\"\nsource.note = \"\"\ncommon.model = \"llama-3.1-8b\"\ncommon.system = \"1xh200\"\ncommon.weights = \"bf16\"\ncommon.engine = \"vllm\"\nrow = [{ mode = \"closed\", concurrency = 8, isl = 1000, osl = 200, metric = \"tpot_ms\", value = 8.0 }]\n";
+    std::fs::write(format!("{path}/row.toml"), row).expect("writable");
+    let answer = json(&format!("validate {path}/row.toml --rows"));
+    assert_eq!((answer["sources"][0]["name"].as_str(), answer["total"]["n"].as_u64()), (Some("mine"), Some(1)));
+    assert!(answer["sources"][0]["rows"][0]["predicted"].as_f64().is_some_and(|p| p > 1.0), "{answer}");
+    std::fs::write(format!("{path}/bench.json"), "{}").expect("writable");
+    said(&[(&format!("validate {path}/bench.json"), &format!("rackmath gauge --read {path}/bench.json"))]);
+}
