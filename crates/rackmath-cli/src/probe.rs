@@ -6,6 +6,7 @@ use crate::output::{Output, print, save};
 use clap::{Arg, ArgAction, ArgMatches};
 use rackmath::{Catalog, Error, ask};
 use rackmath_measure::probe::{self, Options, Probe};
+use rackmath_report::reply::Detail;
 use rackmath_report::{png, scene, svg, text};
 use rackmath_spec::Chip;
 use rackmath_spec::probe::{Above, Device, Known};
@@ -33,7 +34,13 @@ pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<(), 
         date: inputs::today().map_or_else(|| "unknown day".to_owned(), |day| day.to_string()),
         tool: format!("rackmath {}", env!("CARGO_PKG_VERSION")),
     };
-    let probe = probe::run(&options, &|what| eprintln!("measuring {}", what.trim()));
+    let quiet = output.detail == Detail::Verdict;
+    let tell = |what: &str| {
+        if !quiet {
+            eprintln!("measuring {}", what.trim());
+        }
+    };
+    let probe = probe::run(&options, &tell);
     let above = above(&catalog, &probe);
     let picture = || text::roofline(&probe).ok_or_else(|| Error::said("too little was measured for a roofline"));
     if let Some(path) = file("svg") {

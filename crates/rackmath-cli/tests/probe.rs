@@ -54,3 +54,9 @@ fn a_folder_that_cannot_be_written_leaves_nothing_behind() {
     let error = String::from_utf8(error.get_output().stderr.clone()).unwrap();
     assert!(error.contains("/nowhere/at/all.toml"), "{error}");
 }
+
+#[test]
+fn a_quiet_probe_says_only_what_it_comes_to() {
+    let out = rackmath(&["probe", "--quick", "--processor", "--quiet"]).assert().success().get_output().clone();
+    assert_eq!(String::from_utf8(out.stderr).unwrap(), "");
+}
