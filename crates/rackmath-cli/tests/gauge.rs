@@ -5,6 +5,7 @@ mod mock;
 
 use mock::{Act, Manner, Mock};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -213,15 +214,16 @@ fn standard_output_is_one_json_document_whatever_happens() {
     let unknown = scratch("no-result.json");
     std::fs::write(&unknown, "{\"b\": 1}").expect("written");
     let unknown = unknown.display().to_string();
-    let refused: [(&[&str], &str); 3] = [
-        (&["gauge", "http://127.0.0.1:9", "--json"], "connection refused"),
-        (&["gauge", "http://8.8.8.8:8000", "--json"], "8.8.8.8"),
-        (&["gauge", "--read", &unknown, "--json"], "no-result.json"),
+    let refused: [(&[&str], &str, i32); 3] = [
+        (&["gauge", "http://127.0.0.1:9", "--json"], "connection refused", 3),
+        (&["gauge", "http://8.8.8.8:8000", "--json"], "8.8.8.8", 2),
+        (&["gauge", "--read", &unknown, "--json"], "no-result.json", 2),
     ];
-    for (words, says) in refused {
+    for (words, says, code) in refused {
         let out = rackmath(words);
         let answer = whole(&out);
-        assert_eq!((out.status.code(), answer["exit_code"].as_u64()), (Some(2), Some(2)));
+        assert_eq!((out.status.code(), answer["exit_code"].as_i64()), (Some(code), Some(i64::from(code))));
+        assert!(text(&out.stderr).contains(says), "{}", text(&out.stderr));
         assert!(answer["error"].as_str().is_some_and(|e| e.contains(says)), "{answer}");
     }
     // Nobody answers.
@@ -263,7 +265,6 @@ fn what_cannot_be_is_refused() {
         (&["gauge", "ftp://x"], "http://127.0.0.1:8000"),
         (&["gauge", "http://127.0.0.1:9", "--arrivals", "weekly"], "poisson, constant or bursts=CV"),
         (&["gauge", "http://127.0.0.1:9", "--rate", "1", "--concurrency", "2"], "expected one"),
-        (&["gauge", "http://127.0.0.1:9", "--rate", "1"], "connection refused"),
         (&["gauge", "http://127.0.0.1:9", "--key-env", "NOT_SET_ANYWHERE"], "environment variable"),
         (&["gauge", "http://127.0.0.1:9", "--spend-at-most", "2$"], "--token-price"),
         (&["gauge", "--read", &unknown], "its keys are a"),
@@ -329,4 +330,53 @@ fn what_is_faster_than_predicted_is_not_blamed_on_a_part() {
         let page = text(&out.stdout).replace('\n', " ");
         assert!(page.starts_with(verdict) && !page.contains("the part is"), "{page}");
     }
+}
+
+/// Two scrapes ten seconds apart: so many requests of 1,000 tokens, with a TTFT, some of it waiting.
+fn scrapes(name: &str, ttft_s: f64, queue_s: f64) -> String {
+    let mut all = String::new();
+    for (at, n) in [(0.0, 0.0), (10.0, 50.0)] {
+        let _ = writeln!(all, "# rackmath scrape at {at}");
+        for (series, value) in [
+            ("num_requests_running", 8.0),
+            ("num_requests_waiting", 0.0),
+            ("prefix_cache_hits_total", 0.0),
+            ("prefix_cache_queries_total", 1000.0 * n),
+            ("prompt_tokens_total", 1000.0 * n),
+            ("generation_tokens_total", 200.0 * n),
+            ("request_success_total", n),
+            ("time_to_first_token_seconds_sum", ttft_s * n),
+            ("time_to_first_token_seconds_count", n),
+            ("inter_token_latency_seconds_sum", 0.008 * 200.0 * n),
+            ("inter_token_latency_seconds_count", 200.0 * n),
+            ("request_queue_time_seconds_sum", queue_s * n),
+            ("request_queue_time_seconds_count", n),
+        ] {
+            let _ = writeln!(all, "vllm:{series}{{model_name=\"meta-llama/Llama-3.1-8B-Instruct\"}} {value}");
+        }
+    }
+    let path = scratch(name);
+    std::fs::write(&path, all).expect("written");
+    path.display().to_string()
+}
+
+#[test]
+fn a_replay_knows_its_model_and_its_queue() {
+    let file = scrapes("queue.txt", 0.15, 0.01);
+    let page = text(&rackmath(&["watch", "--replay", &file, "--on", "1xh100"]).stdout);
+    assert!(page.starts_with("Not as predicted: TTFT"), "{page}");
+    assert!(page.contains("10.0 of 150.0 ms is waiting: the part is the prompt's pass"), "{page}");
+    assert!(page.contains("beside Llama 3.1 8B") && page.contains("the prefix cache never hits"), "{page}");
+    // The row of now stands where its number under way belongs.
+    let rows = page.lines().skip_while(|l| !l.contains("under way   tok/s a chip")).skip(1);
+    let number = |l: &str| l.split_whitespace().find_map(|w| w.replace(',', "").parse::<f64>().ok());
+    let under_way: Vec<f64> = rows.filter_map(number).collect();
+    assert!(under_way.len() > 3 && under_way.is_sorted(), "{under_way:?} in {page}");
+}
+
+#[test]
+fn nothing_is_called_right_where_nothing_was_predicted() {
+    let file = scrapes("alone.txt", 0.05, 0.0);
+    let page = text(&rackmath(&["watch", "--replay", &file]).stdout);
+    assert!(page.starts_with("Not judged: no prediction beside: name the machine"), "{page}");
 }

@@ -29,6 +29,9 @@ pub const CACHE_ROOM: f64 = 0.7;
 /// Hits of a prefix cache below this share of a prompt are the beginnings that all prompts share.
 pub const HITS: f64 = 0.005;
 
+/// Tokens that a prefix cache must have been asked for before it is said never to hit: some prompts of a usual length.
+pub const QUERIES: f64 = 1e4;
+
 /// A cache fuller than this has no room for one more long prompt.
 pub const CACHE_FULL: f64 = 0.95;
 /// Waiting above this share of TTFT is most of it.

@@ -77,6 +77,14 @@ impl Scrape {
         all
     }
 
+    /// The model that an engine's series name, where all name the same.
+    fn model(&self, d: &Dialect) -> Option<String> {
+        let own = self.samples.iter().filter(|s| s.name.starts_with(d.prefix));
+        let mut names = own.filter_map(|s| s.labels.get("model_name").or_else(|| s.labels.get("model")));
+        let first = names.next().filter(|name| !name.is_empty())?;
+        names.all(|name| name == first).then(|| first.clone())
+    }
+
     /// Whose metrics these are.
     pub fn dialect(&self) -> Option<&'static Dialect> {
         DIALECTS.iter().find(|d| self.samples.iter().any(|s| s.name.starts_with(d.prefix)))
@@ -303,6 +311,9 @@ pub static DIALECTS: &[Dialect] = &[
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Reading {
     pub engine: String,
+    /// The one model that the series are of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     pub running: Option<f64>,
     pub waiting: Option<f64>,
     pub kv_used: Option<f64>,
@@ -345,6 +356,7 @@ impl Reading {
         let by_blocks = || Some(blocks("block_size")? * blocks("num_gpu_blocks")?);
         Some(Self {
             engine: d.engine.to_owned(),
+            model: scrape.model(d),
             running: sum(d.running),
             waiting: sum(d.waiting),
             kv_used: if d.kv_used.is_empty() { None } else { scrape.mean(d.kv_used) },

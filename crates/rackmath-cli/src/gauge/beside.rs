@@ -316,8 +316,7 @@ fn causes(row: &Row, o: &Observed, seen: Seen<'_>) -> Vec<Remark> {
     let mut causes = Vec::new();
     match row.name {
         "TTFT" => {
-            let queue = counters.and_then(|c| c.queue).map(|q| q * 1e3);
-            causes.push(match queue.zip(row.measured) {
+            causes.push(match o.queue_ms.zip(row.measured) {
                 Some((queue, ttft)) => {
                     let part = queue > judge::QUEUE_PART * ttft;
                     says(if part { "gauge_queue_is_part" } else { "gauge_queue_is_not" })

@@ -7,6 +7,7 @@ pub mod beside;
 mod page;
 mod row;
 
+use crate::failure;
 use crate::flags;
 use crate::inputs::{self, Inputs};
 use crate::menu::{option, path, switch};
@@ -363,7 +364,10 @@ fn from_server(
     // A prompt that an earlier run sent would be found in the server's cache.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_nanos() as u64);
     let seed = if given.get_flag("same-prompts") { plan.seed } else { plan.seed ^ now };
-    let server = Server::find(socket::client(given, limits)?, socket::model(given), endpoint, seed)?;
+    let server = match Server::find(socket::client(given, limits)?, socket::model(given), endpoint, seed) {
+        Ok(server) => server,
+        Err(error) => return nobody(&error, output),
+    };
     let warmup = whole(given, "warmup")?.unwrap_or(8) as usize;
     let engine = server.found.engine.as_ref().map_or_else(|| says("gauge_unknown_engine"), Remark::from);
     let begins =
@@ -416,6 +420,16 @@ fn from_server(
         row::save(path, catalog, typed, &o, Some(&server.found))?;
     }
     Ok(code)
+}
+
+/// Nobody answered: said as an error is, but what was typed was no misuse.
+fn nobody(error: &Error, output: &Output) -> Result<u8, Error> {
+    eprint!("{}", failure::text(error, &fields(), &[]));
+    if output.json {
+        let shown = error.shown(str::to_owned, |field| format!("--{}", field.replace('_', "-")));
+        print(&rackmath::ask::json(&Failed { error: shown.problem, hint: shown.hint, exit_code: 3 })?)?;
+    }
+    Ok(3)
 }
 
 fn climbed(server: &Server, plan: &Plan, rungs: &str, seconds: f64, stop: &Stop, output: &Output) -> Result<u8, Error> {

@@ -255,6 +255,8 @@ impl Watch<'_> {
         let mean = |value: Option<f64>| Times { mean: value, ..Times::default() };
         let o = Observed {
             tool: "its metrics".into(),
+            model: view.model.clone(),
+            queue_ms: view.queue_ms,
             rate: view.rate.filter(|r| *r > 0.0),
             concurrency: view.running.filter(|n| *n >= 0.5),
             isl: view.isl,

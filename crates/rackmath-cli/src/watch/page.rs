@@ -1,8 +1,9 @@
 //! A running server as text, and as a page for a browser: the same sentences, the curve it stands on, and what it did before.
 
 use super::Shown;
-use crate::gauge::beside::{Row, digits};
+use crate::gauge::beside::{Beside, Row, digits};
 use crate::output::Output;
+use rackmath::estimate::sweep;
 use rackmath::figure::{Axis, Figure, Role, Series, Unit};
 use rackmath::remark::{Remark, says};
 use rackmath_measure::watch::{Alert, View};
@@ -89,15 +90,19 @@ fn compared(s: &Shown) -> impl Iterator<Item = &Row> {
 
 /// What the interval comes to: what is wrong, or that nothing is, and how sure that is.
 fn verdict(s: &Shown) -> (Remark, bool) {
-    if let Some(first) = s.view.alerts.first() {
+    if let Some(first) = s.view.alerts.first().filter(|alert| alert.grave()) {
         let more = Some(s.view.alerts.len() - 1).filter(|more| *more > 0);
         return (says("watch_verdict_alert").with("first", alerted(first)).with("more", more), false);
     }
     let blame = s.beside.as_ref().and_then(|b| b.blame.first());
     match blame {
+        Some(why) if why.says == "gauge_impossible" => (says("watch_verdict_impossible").with("why", why), false),
+        Some(most) if s.beside.as_ref().is_some_and(Beside::faster) => {
+            (says("watch_verdict_faster").with("most", most), false)
+        }
         Some(worst) => (says("watch_verdict_off").with("worst", worst), false),
         None if compared(s).next().is_some() => (says("watch_verdict_good"), true),
-        None => (says("watch_verdict_alone"), true),
+        None => (says("watch_verdict_alone").with("why", s.without.clone()), true),
     }
 }
 
@@ -113,7 +118,8 @@ pub fn text(s: &Shown, output: &Output) -> String {
     for line in said(v) {
         let _ = writeln!(out, "  {}", words(&line));
     }
-    for alert in v.alerts.iter().skip(1) {
+    // The first stands in the verdict if something is wrong.
+    for alert in v.alerts.iter().enumerate().filter(|(i, alert)| *i > 0 || !alert.grave()).map(|(_, alert)| alert) {
         let _ = writeln!(out, "  {} {}", style.bad("!"), words(&alerted(alert)));
     }
     if let Some(beside) = beside(s) {
@@ -152,12 +158,15 @@ fn curve(out: &mut String, s: &Shown, style: Style) {
     let Some(now) = s.view.output_tok_s.filter(|_| !s.curve.is_empty()) else { return };
     let here = now / s.chips as f64;
     let _ = writeln!(out, "  curve:  {}", style.dim("under way   tok/s a chip   TPOT ms   TTFT ms"));
-    let at = s.curve.iter().position(|r| r.output_tok_s_per_chip >= here).unwrap_or(s.curve.len());
+    // The curve goes by what is under way; a server that does not tell that stands by its tokens.
+    let before = |r: &sweep::Row| s.view.running.map_or(r.output_tok_s_per_chip < here, |n| r.concurrency < n);
+    let at = s.curve.iter().position(|r| !before(r)).unwrap_or(s.curve.len());
+    let (running, tpot, ttft) = (or(s.view.running), or(s.view.tpot_ms), or(s.view.ttft_ms));
+    let line = format!("-> {running:>9}   {:>12}   {tpot:>7}   {ttft:>7}   now", digits(here));
+    let now = format!("       {}\n", style.bold(&line));
     for (i, r) in s.curve.iter().enumerate() {
         if i == at {
-            let (running, tpot, ttft) = (or(s.view.running), or(s.view.tpot_ms), or(s.view.ttft_ms));
-            let line = format!("-> {running:>9}   {:>12}   {tpot:>7}   {ttft:>7}   now", digits(here));
-            let _ = writeln!(out, "       {}", style.bold(&line));
+            out.push_str(&now);
         }
         let _ = writeln!(
             out,
@@ -168,7 +177,9 @@ fn curve(out: &mut String, s: &Shown, style: Style) {
             digits(r.ttft_ms)
         );
     }
-    if at == s.curve.len() {
+    if at == s.curve.len() && s.view.running.is_some() {
+        out.push_str(&now);
+    } else if at == s.curve.len() {
         let above = words(&says("watch_above_curve").with("here", here));
         let _ = writeln!(out, "       {}", style.bold(&format!("-> {above}")));
     }

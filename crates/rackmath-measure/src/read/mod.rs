@@ -106,6 +106,9 @@ pub struct Observed {
     /// (last - first)/(n - 1).
     pub tpot_ms: Times,
     pub e2e_ms: Times,
+    /// Of TTFT, waiting in the server, where it tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_ms: Option<f64>,
     pub requests_per_s: Option<f64>,
     pub output_tok_s: Option<f64>,
     /// What must be known to compare.
@@ -138,6 +141,7 @@ impl Observed {
             ttft_ms: times(&s.ttft),
             tpot_ms: Times { mean: s.tpot_over_tokens.map(|t| t * 1e3), ..tpot },
             e2e_ms: times(&s.e2e),
+            queue_ms: m.counters.as_ref().and_then(|c| c.queue).map(|q| q * 1e3),
             requests_per_s: Some(s.requests_per_s),
             output_tok_s: Some(s.output_tok_s),
             ..Self::default()

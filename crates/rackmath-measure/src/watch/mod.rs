@@ -29,6 +29,9 @@ pub struct Taken {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct View {
     pub engine: String,
+    /// As the server's series name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     pub seconds: f64,
     /// Instants that were looked at for running and waiting.
     pub samples: usize,
@@ -89,6 +92,16 @@ pub enum Alert {
     /// Requests under way and Little's law differ.
     #[serde(rename = "watch_not_steady")]
     NotSteady { running: f64, law: f64 },
+    /// A prefix cache was asked and had nothing.
+    #[serde(rename = "watch_never_hits")]
+    NeverHits { tokens: f64 },
+}
+
+impl Alert {
+    /// Whether something is wrong, not only worth knowing: prompts may share nothing.
+    pub fn grave(&self) -> bool {
+        !matches!(self, Self::NeverHits { .. })
+    }
 }
 
 /// Sums up scrapes in order of time; nothing of fewer than two.
@@ -129,6 +142,7 @@ pub fn view(taken: &[Taken]) -> Option<View> {
     let rate = finished.map(|n| n / seconds);
     let mut view = View {
         engine: b.engine.clone(),
+        model: b.model.clone(),
         seconds,
         samples: taken.len(),
         running: instants(|r| r.running),
@@ -156,6 +170,9 @@ pub fn view(taken: &[Taken]) -> Option<View> {
         ..View::default()
     };
     view.alerts = alerts(&view, a.waiting.unwrap_or(0.0));
+    if let Some(tokens) = grown(|r| r.queries).filter(|n| *n >= judge::QUERIES && view.hit == Some(0.0)) {
+        view.alerts.push(Alert::NeverHits { tokens });
+    }
     Some(view)
 }
 
@@ -252,6 +269,22 @@ mod tests {
         assert!(v.rate.is_some_and(|r| r > 0.0) && !v.restarted);
         let v = view(&[busy, idle].map(|t| Taken { at: 50.0 - t.at, ..t })).expect("a view");
         assert_eq!((v.restarted, v.alerts.as_slice()), (true, &[Alert::Restarted][..]));
+    }
+
+    #[test]
+    fn a_prefix_cache_that_never_hits_is_worth_a_word_but_is_not_wrong() {
+        let scrape = |hits: f64, queries: f64| {
+            format!(
+                "vllm:prefix_cache_hits_total{{model_name=\"x/y\"}} {hits}\nvllm:prefix_cache_queries_total{{model_name=\"x/y\"}} {queries}\nvllm:generation_tokens_total{{model_name=\"x/y\"}} {queries}\n"
+            )
+        };
+        let seen = |hits, queries| {
+            view(&[taken(0.0, &scrape(0.0, 0.0)), taken(10.0, &scrape(hits, queries))]).expect("a view")
+        };
+        let v = seen(0.0, 5e4);
+        assert_eq!((v.alerts.as_slice(), v.model.as_deref()), (&[Alert::NeverHits { tokens: 5e4 }][..], Some("x/y")));
+        assert!(v.alerts.iter().all(|a| !a.grave()));
+        assert!(seen(100.0, 5e4).alerts.is_empty() && seen(0.0, 10.0).alerts.is_empty());
     }
 
     #[test]
