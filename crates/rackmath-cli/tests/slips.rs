@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{rackmath, refused, said, shown, whole};
+use common::{json, rackmath, refused, said, shown, whole};
 
 #[test]
 fn mistyped_names_get_the_nearest() {
@@ -243,4 +243,19 @@ fn narrow_terminals_are_respected() {
     for line in text[..text.find("sources").expect("printed")].lines() {
         assert!(line.chars().count() <= 72, "{line}");
     }
+}
+
+#[test]
+fn a_number_is_read_as_people_write_it() {
+    // A share of the prompt, in whichever way it is written, is no fraction of a token.
+    let bill = |cached: &str| {
+        let answer = json(&format!("price opus-4.8 -i 100k --cached {cached} -o 5k"));
+        answer["cards"][0]["policies"][0]["total_usd"].as_f64().expect("a bill")
+    };
+    assert_eq!([bill("80%"), bill("0.8"), bill("100%")], [bill("80k"), bill("80k"), bill("100k")]);
+    assert!(bill("80%") < bill("0"));
+    assert_eq!(json("fastmode --price 2x --speed 1.5x"), json("fastmode --price 2 --speed 1.5"));
+    let day = "estimate llama-3.1-8b --on h100 --rate";
+    assert_eq!(json(&format!("{day} 86400/day")), json(&format!("{day} 60/min")));
+    said(&[(&format!("{day} 1/fortnight"), "8/s, 480/min, 5k/h or 1M/day")]);
 }

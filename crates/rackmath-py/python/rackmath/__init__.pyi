@@ -3291,7 +3291,7 @@ def price(
     mode: standard, batch, flex, priority, fast.
     against: Another sheet for the same model: where they disagree is reported with the conflicts.
     answer: Tokens of each turn's answer.
-    cached: Of the prompt, tokens read from a cache.
+    cached: Of the prompt, tokens read from a cache; up to 1, a share of it, such as 80%.
     gap: Time between two requests or turns.
     input: Tokens of the prompt; with uses, of the prefix that comes back.
     instructions: Tokens of instructions and tools before the first turn.
@@ -3303,7 +3303,7 @@ def price(
     turns: Turns of a conversation that sends all that was said before.
     user: New tokens of each turn.
     uses: Requests with the same prefix.
-    written: Of the prompt, tokens written to a cache.
+    written: Of the prompt, tokens written to a cache; up to 1, a share of it, such as 80%.
     """
 
 CostMark = TypedDict(

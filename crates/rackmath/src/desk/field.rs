@@ -148,6 +148,7 @@ static QUANTITIES: &[Quantity] = &[
     quantity("_w", "POWER", "700 W", |t| read::<Watts>(t, 1.0), |x| said(Watts::checked(x), x)),
     quantity("dollars", "DOLLARS", "2", |t| lost(t, "2").and_then(|t| anything(t.strip_prefix('$').unwrap_or(t))
         .or_else(|_| read::<DollarsPerToken>(t, 1e-6))), |x| said(DollarsPerToken::checked(x * 1e-6), x)),
+    quantity("multiple", "N", "2x", multiple, plain),
     quantity("share", "SHARE", "50%", |t| read::<Fraction>(t, 1.0), |x| said(Fraction::checked(x), x)),
     quantity("rate", "RATE", "4k", |t| read::<TokenRate>(t, 1.0), |x| said(TokenRate::checked(x), x)),
 ];
@@ -577,14 +578,23 @@ fn not_negative(text: &str, why: String) -> String {
     if negative { format!("it cannot be negative; {why}") } else { why }
 }
 
-/// So many a second, also as 8/s, 480/min or 5k/h.
+/// So many a second, also as 8/s, 480/min, 5k/h or 1M/day.
 fn per_second(text: &str) -> Result<f64, String> {
-    let units = [("/s", 1.0), ("/sec", 1.0), ("/min", 60.0), ("/h", 3600.0), ("/hour", 3600.0)];
+    const DAY: f64 = 86_400.0;
+    let units =
+        [("/s", 1.0), ("/sec", 1.0), ("/min", 60.0), ("/h", 3600.0), ("/hour", 3600.0), ("/d", DAY), ("/day", DAY)];
     let said = units.iter().find_map(|(unit, seconds)| Some((text.trim().strip_suffix(unit)?, *seconds)));
+    let wrong = |_| format!("\"{text}\" is no rate; write it like 8, 8/s, 480/min, 5k/h or 1M/day");
     match said {
-        Some((n, seconds)) => Ok(anything(n)? / seconds),
-        None => anything(text),
+        Some((n, seconds)) => anything(n).map(|n| n / seconds).map_err(wrong),
+        None => anything(text).map_err(wrong),
     }
+}
+
+/// A multiple, also as 2x.
+fn multiple(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    anything(text.strip_suffix(['x', 'X']).unwrap_or(text))
 }
 
 fn number(x: f64) -> Result<Value, String> {

@@ -133,8 +133,8 @@ pub fn answer(_: &Catalog, request: &Request) -> Result<Answer, Error> {
     }
     let mut list = problems::make(request.seed, request.count as usize, of);
     for (problem, given) in list.iter_mut().zip(&request.given) {
-        problem.given = *given;
-        problem.right = given.map(|g| is_right(problem.answer, g));
+        problem.given = given.map(|g| asked_for(problem, g));
+        problem.right = problem.given.map(|g| is_right(problem.answer, g));
     }
     Ok(Answer {
         seed: request.seed,
@@ -154,6 +154,12 @@ fn cards() -> impl Iterator<Item = Card> {
         let (claim, front) = rest.split_once(' ')?;
         Some(Card { topic: topic.parse().ok()?, claim, front, back: lines.next()? })
     })
+}
+
+/// An answer in the unit that is asked for: 20% comes as 0.2, and is 20 where percents are asked for.
+fn asked_for(problem: &Problem, given: f64) -> f64 {
+    let share = problem.unit == "%" && given.abs() <= 1.0 && problem.answer > 1.0;
+    if share { 100.0 * given } else { given }
 }
 
 /// Whether an answer is near enough.
@@ -184,6 +190,19 @@ mod tests {
             let only = asked(&Request { topic: Some(topic), ..Request::default() });
             assert!(only.problems.iter().all(|p| p.topic == topic));
         }
+    }
+
+    #[test]
+    fn a_percent_is_right_as_a_number_and_as_a_share() {
+        let all = asked(&Request { count: 50, ..Request::default() });
+        let percents = all.problems.iter().filter(|p| p.unit == "%").count();
+        let answers = |f: fn(&Problem) -> f64| {
+            let given = all.problems.iter().map(|p| Some(if p.unit == "%" { f(p) } else { p.answer })).collect();
+            asked(&Request { count: 50, given, ..Request::default() }).right
+        };
+        assert!(percents > 2 && all.problems.iter().all(|p| p.unit != "%" || p.answer > 1.0));
+        assert_eq!([answers(|p| p.answer), answers(|p| p.answer / 100.0)], [50, 50]);
+        assert_eq!(answers(|p| p.answer / 50.0), 50 - percents);
     }
 
     #[test]

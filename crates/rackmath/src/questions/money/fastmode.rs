@@ -9,8 +9,10 @@ use rackmath_theory::fastmode::{Reading, reading};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Price over the standard price; a sheet's unless given.
+    #[schemars(extend("x-unit" = "multiple"))]
     pub price: Option<f64>,
     /// Speed over the standard speed; a sheet's unless given.
+    #[schemars(extend("x-unit" = "multiple"))]
     pub speed: Option<f64>,
     /// Time to read the caches over that to read the weights at the standard batch, instead of a price or of a speed: what a
     /// speed costs, or what a price buys.

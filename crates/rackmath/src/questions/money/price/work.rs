@@ -20,9 +20,9 @@ pub struct Workload {
     /// Tokens of the answer.
     #[schemars(extend("x-flag" = "output -o osl"))]
     pub output: f64,
-    /// Of the prompt, tokens read from a cache.
+    /// Of the prompt, tokens read from a cache; up to 1, a share of it, such as 80%.
     pub cached: f64,
-    /// Of the prompt, tokens written to a cache.
+    /// Of the prompt, tokens written to a cache; up to 1, a share of it, such as 80%.
     pub written: f64,
     /// Which cache offer they were read from or written to: `5m`, `1h`, `automatic`, `explicit`.
     #[schemars(extend("x-none" = "the first"))]
@@ -89,8 +89,13 @@ impl Prepared {
                 gap: gap()?,
             }),
             (None, None, None, Some(input)) => {
-                let (input, cached, written) =
-                    (some("input", input)?, some("cached", w.cached)?, some("written", w.written)?);
+                let prompt = some("input", input)?;
+                // Nobody bills for a part of a token.
+                let part = |field, value: f64| {
+                    let share = value > 0.0 && value <= 1.0;
+                    some(field, if share { (value * prompt.get()).round() } else { value })
+                };
+                let (input, cached, written) = (prompt, part("cached", w.cached)?, part("written", w.written)?);
                 let (given, expected) = (format!("{cached} + {written}"), format!("parts of the prompt's {input}"));
                 refuse_if(cached + written > input, "cached + written", given, expected)?;
                 Self::Request { input, output: some("output", w.output)?, cached, written, offer: w.offer.clone() }
