@@ -278,15 +278,18 @@ struct One {
     output: Option<f64>,
 }
 
+/// One of its figures.
+type Pick = fn(&One) -> Option<f64>;
+
 /// What requests that are told one by one come to.
 fn summed(tool: &str, all: &[One], failed: usize, notes: Vec<String>) -> Observed {
-    let each = |pick: fn(&One) -> Option<f64>| all.iter().filter_map(pick).filter(|v| *v >= 0.0).collect::<Vec<f64>>();
-    let impossible = |(figure, unit, pick): (&str, &'static str, fn(&One) -> Option<f64>)| {
+    let each = |pick: Pick| all.iter().filter_map(pick).filter(|v| *v >= 0.0).collect::<Vec<f64>>();
+    let impossible = |(figure, unit, pick): (&str, &'static str, Pick)| {
         let below: Vec<f64> = all.iter().filter_map(pick).filter(|v| *v < 0.0).collect();
         let value = *below.first()?;
         Some(Dropped { figure: figure.to_owned(), value, unit, requests: Some(below.len() as u64) })
     };
-    let figures: [(&str, &'static str, fn(&One) -> Option<f64>); 5] = [
+    let figures: [(&str, &'static str, Pick); 5] = [
         ("TTFT", "ms", |r| r.ttft),
         ("TPOT", "ms", |r| r.tpot),
         ("E2E", "ms", |r| r.e2e),
