@@ -313,7 +313,7 @@ const SAID: [&[&str]; 50] = [
     &["14.8 T tokens take", "days"],
     &["The figures agree", "MFU"],
     &["Fastest is", "idle"],
-    &["Best by 10 laws", "parameters on", "tokens"],
+    &["Best by the middle of 10 laws", "parameters on", "tokens"],
     &["Pre-train on 200 T tokens", "Chinchilla"],
     &["of all time is progress", "days become"],
     &["of peak", "conventions"],

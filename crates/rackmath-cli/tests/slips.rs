@@ -259,3 +259,25 @@ fn a_number_is_read_as_people_write_it() {
     assert_eq!(json(&format!("{day} 86400/day")), json(&format!("{day} 60/min")));
     said(&[(&format!("{day} 1/fortnight"), "8/s, 480/min, 5k/h or 1M/day")]);
 }
+
+#[test]
+fn a_verdict_quotes_what_can_be() {
+    for (line, verdict) in [
+        ("curve mistralai/Mistral-7B-v0.1 --on rtx-3090 --over batch", "at 20: memory is full."),
+        ("curve Qwen/Qwen3-8B --on h100 --over context --batch 32", "at 14,700: memory is full."),
+        ("scaling -n 3B", "Best by the middle of 10 laws: 3.00 B parameters on 63.8 B tokens, 21.3 a parameter;"),
+    ] {
+        let page = shown(line).replace('\n', " ");
+        assert!(page.contains(verdict), "{page}");
+        assert!(!["at 2,048;", "at 65,536;", "experts are worth"].iter().any(|no| page.contains(no)), "{page}");
+    }
+    // A law of experts that is asked for alone is answered, and a size with experts too.
+    assert!(shown("scaling -n 3B --law clark-2022").contains("worth 3.00 B dense parameters"));
+    // What needs no memory is not refused for want of it; what does is.
+    assert!(!shown("explain ridge --on l4").contains("Does not fit"));
+    assert!(shown("explain step --on l4").contains("Does not fit"));
+    assert!(whole("fleet --tokens-per-month 300B").contains("300 B tokens a month"));
+    assert!(shown("glossary goodput").contains("requests a second that meet their targets"));
+    let page = shown("pipeline --schedule 1f1b --stages 8 --micro-batches 32");
+    assert!(page.contains("78.0 s in any order; split backward passes or chunks can take less"), "{page}");
+}

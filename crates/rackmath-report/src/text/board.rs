@@ -83,13 +83,17 @@ fn memory(out: &mut Page, m: &step::Memory) {
 }
 
 pub(super) fn curve(out: &mut Page, a: &curve::Answer) {
-    if let (Some(first), Some(last)) = (a.rows.first(), a.rows.last()) {
+    // What does not fit is drawn, and not quoted.
+    let fits = a.rows.iter().any(|r| r.fits);
+    let quoted = || a.rows.iter().filter(|r| r.fits || !fits);
+    if let (Some(first), Some(last)) = (quoted().next(), quoted().next_back()) {
         let at = |r: &curve::Row| r.label.clone().unwrap_or_else(|| count(r.x));
         let cost = |r: &curve::Row| or(r.cost_usd_per_mtok, "", |c| format!(" and {}", mtok(c)));
         let [from, to] = [first, last].map(|r| format!("{}{} at {}", seconds(r.time_s), cost(r), at(r)));
         let turns: Vec<String> = a.kinks.iter().map(|k| format!("at {}: {}", count(k.x), words(&k.meaning))).collect();
         let turns = only(!turns.is_empty(), format!("; {}", turns.join(", ")));
-        out.verdict(format!("Over {}, a step goes from {from} to {to}{turns}", a.over.as_ref()));
+        let none = only(!fits, "; none of it fits in memory");
+        out.verdict(format!("Over {}, a step goes from {from} to {to}{turns}{none}", a.over.as_ref()));
     }
     out.figures();
     if a.over == curve::Over::Precision || a.rows.len() < 25 {

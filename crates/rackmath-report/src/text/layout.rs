@@ -287,7 +287,8 @@ fn single(out: &mut Page, run: &RunCard, stages: usize) {
     let closed = or(run.closed_bubble_s, "no closed form applies", |c| format!("closed form {}", seconds(c)));
     let [bubble, barrier] = [run.bubble_s, run.barrier_bubble_s].map(seconds);
     out.field("bubble", format!("{bubble}, {closed}; {barrier} behind a barrier"));
-    out.maybe("no schedule beats", run.lower_bound_s.map(seconds));
+    let less = "in any order; split backward passes or chunks can take less";
+    out.maybe("least for these passes", run.lower_bound_s.map(|s| format!("{} {less}", seconds(s))));
     let bytes = only(run.peak_bytes > 0.0, format!(", {}", bytes(run.peak_bytes)));
     out.field("activations held", format!("{} micro-batches at most{bytes}", three(run.peak_micro_batches)));
 }

@@ -45,15 +45,28 @@ pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figur
     let best: Vec<_> = a.laws.iter().filter_map(|l| Some((l, l.optimum?))).collect();
     let money = best.iter().any(|(_, o)| o.usd.is_some());
     if let Some((low, high)) = ends(best.iter().map(|(_, o)| o.params)) {
-        let [n, d] = [(low, high), ends(best.iter().map(|(_, o)| o.tokens)).unwrap_or_default()]
-            .map(|(low, high)| span(low, high, big));
-        let by = if let [(one, _)] = best.as_slice() { one.law.clone() } else { format!("{} laws", best.len()) };
+        let tokens = ends(best.iter().map(|(_, o)| o.tokens)).unwrap_or_default();
+        let [n, d] = [(low, high), tokens].map(|(low, high)| span(low, high, big));
         let cost = ends(best.iter().filter_map(|(_, o)| o.usd));
         let cost = or(cost, "", |(low, high)| format!(", {}", span(low, high, usd)));
+        // Laws disagree by a factor of ten, and the one in their middle is what people take.
+        let mut by_ratio: Vec<_> = best.iter().map(|(_, o)| o).collect();
+        by_ratio.sort_by(|a, b| a.tokens_per_param.total_cmp(&b.tokens_per_param));
+        let middle = by_ratio[(by_ratio.len() - 1) / 2];
+        let (by, said) = if let [(one, _)] = best.as_slice() {
+            (one.law.clone(), format!("{n} parameters on {d} tokens{cost}"))
+        } else {
+            let [params, tokens] = [middle.params, middle.tokens].map(big);
+            let paid = or(middle.usd, "", |x| format!(", {}", usd(x)));
+            let sizes = only(low < high, format!("{n} parameters on "));
+            let each = three(middle.tokens_per_param);
+            let about = format!("{params} parameters on {tokens} tokens{paid}, {each} a parameter");
+            (format!("the middle of {} laws", best.len()), format!("{about}; all of them: {sizes}{d} tokens{cost}"))
+        };
         let there = ends(best.iter().filter_map(|(l, _)| l.given?.loss)).filter(|_| point);
         let there = or(there, "", |(low, high)| format!("Loss {}. ", span(low, high, |x| format!("{x:.4}"))));
         let same = if there.is_empty() { "Best" } else { "The same for least compute" };
-        out.verdict(format!("{there}{same} by {by}: {n} parameters on {d} tokens{cost}"));
+        out.verdict(format!("{there}{same} by {by}: {said}"));
     }
     out.figures();
     if !best.is_empty() {
@@ -70,7 +83,11 @@ pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figur
         ]);
         out.gap();
     }
-    let routers = a.laws.iter().flat_map(|l| &l.routers);
+    // A dense size has no experts; it is worth itself.
+    let dense = |c: &&scaling::RouterCard| {
+        !best.is_empty() && a.request.params.is_some_and(|n| (c.effective_params / n - 1.0).abs() < 1e-9)
+    };
+    let routers = a.laws.iter().flat_map(|l| &l.routers).filter(|c| !dense(c));
     let worth = routers
         .map(|c| format!("{}: worth {} dense parameters, loss {:.3}", c.router, big(c.effective_params), c.loss));
     let worth: Vec<String> = worth.collect();

@@ -129,7 +129,9 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         }
     };
     let workings = e.opened(asked);
-    let not_held = e.not_held(matches!(request.what, What::Balance | What::All));
+    // What a machine or a model is by itself holds whether or not one holds the other.
+    let alone = matches!(request.what, What::Ridge | What::Sparsity | What::Drain);
+    let not_held = if alone { None } else { e.not_held(matches!(request.what, What::Balance | What::All)) };
     let (model, system) = (r.model.name.clone(), r.system.name.clone());
     Ok(Answer { model, system, workings, not_held, assumptions: r.assumptions() })
 }
