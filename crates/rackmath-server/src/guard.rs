@@ -256,7 +256,7 @@ mod tests {
     #[tokio::test]
     async fn answers_that_nobody_reads_wait_within_their_bound_and_the_rest_are_given_up() {
         const LONG: usize = 3 << 20;
-        let door = crate::DoorRules { saying: std::time::Duration::from_secs(60), ..crate::DoorRules::default() };
+        let door = crate::DoorRules { saying: std::time::Duration::from_mins(1), ..crate::DoorRules::default() };
         let options = crate::Options { door, ..crate::Options::default() };
         let served = Arc::new(Served::new(rackmath_catalog::embedded(), &options));
         let deaf = IpAddr::from([10, 0, 0, 1]);

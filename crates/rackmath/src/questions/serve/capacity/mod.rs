@@ -253,8 +253,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     };
     let said = says("capacity_of").with("running", run).with("most", running).with("rate", rate.map(|r| r * kept));
     let said = said.with("full", rate).with("kept", kept).with("startup", startup).with("growth", growth);
-    let full = if request.estimate.is_limited() { "within" } else { "unlimited" };
-    answer.verdict = said.with(full, true).with("tokens", capacity.cache_tokens);
+    answer.verdict = said.with(request.estimate.filled(), true).with("tokens", capacity.cache_tokens);
     answer.assumptions = assumed(request, kept, held, first.map(|_| patience));
     answer.assumptions.extend(page.assumptions.into_iter().filter(said_of_the_page));
     answer.files = files::all(request, &case, &answer, &capacity);

@@ -123,9 +123,10 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether any of its times has a limit.
-    pub(crate) fn is_limited(&self) -> bool {
-        [self.ttft_ms, self.tpot_ms, self.e2e_ms].iter().any(Option::is_some)
+    /// How full a server is that takes all it can: within limits on its times, or without any.
+    pub(crate) fn filled(&self) -> &'static str {
+        let limited = [self.ttft_ms, self.tpot_ms, self.e2e_ms].iter().any(Option::is_some);
+        if limited { "within" } else { "unlimited" }
     }
 }
 
