@@ -3575,7 +3575,7 @@ def cost(
     draft: Extra work of drafting, as a share of a step.
     input_per_output: Input tokens for each output token.
     power: All-in power of a chip; the catalogue's unless given.
-    pue: Power of the building over power of the machines.
+    pue: Power of the building over power of the machines; where given, the machine's own power counts and no figure that has the building in it.
     carbon: Carbon of the electricity.
     sheet: A price sheet to compare with.
     input_price: Input price to compare with, instead of a sheet's.
@@ -3870,7 +3870,7 @@ def own(
     staff: People who keep one chip running.
     years: Years it is written off over.
     power: All-in power of a chip; the catalogue's unless given.
-    pue: Power of the building over power of the machines.
+    pue: Power of the building over power of the machines; where given, the machine's own power counts and no figure that has the building in it.
     provider: Who else serves it: a price sheet, or a host of this model such as together.
     provider_price: The provider's price instead: dollars per million tokens in, out and cached, such as 0.6/2.4/0.06.
     reserved: Reserved capacity at the provider instead: dollars per hour of one unit.
@@ -4128,7 +4128,7 @@ def fleet(
     prefill_chips: Chips of a prefill replica; the machine's unless given.
     decode_chips: Chips of a decode replica; the machine's unless given.
     world_tok_s: Output tokens per second of a whole market, for one machine's share.
-    pue: Power of the building over power of the machines.
+    pue: Power of the building over power of the machines; where given, the machine's own power counts and no figure that has the building in it.
     """
 
 CacheCandidate = TypedDict(
