@@ -325,7 +325,7 @@ const SAID: [&[&str]; 50] = [
     &["active parameters", "total parameters"],
     &["active parameters", "in truth 37"],
     &["Cheapest by the time until its next use", "HBM"],
-    &["Over context", "/Mtok at 65,536"],
+    &["Over context", "/Mtok at 12,700"],
     &["1.80x the speed", "the price buys"],
     &["sheet", "anthropic-claude-opus-4-8", "openai-gpt-5.5"],
     &["No step is shorter than", "once every weight is read"],
