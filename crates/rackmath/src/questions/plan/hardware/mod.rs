@@ -359,7 +359,8 @@ fn assumptions(all: &[Candidate], rows: &[Row]) -> Vec<Remark> {
         lines.extend(first.worked.assumptions(false));
     }
     // Machines that are rented by the card stand beside others that are not: nobody sees that in a table of dollars.
-    for line in lines.iter_mut().filter(|line| line.says == "whole_hosts") {
+    let given = all.first().is_some_and(|first| first.worked.traffic_is_given());
+    for line in lines.iter_mut().filter(|line| given && line.says == "whole_hosts") {
         *line = says("whole_hosts_ranked");
     }
     let named = |verdict: Verdict| {

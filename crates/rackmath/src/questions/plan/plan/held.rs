@@ -215,7 +215,7 @@ impl Worked {
     }
 
     /// Whether more replicas would help: the traffic is somebody's, not as much as they take.
-    fn traffic_is_given(&self) -> bool {
+    pub(crate) fn traffic_is_given(&self) -> bool {
         matches!(self.question.traffic, Traffic::Rate(_) | Traffic::Users { .. })
     }
 
