@@ -346,7 +346,6 @@ impl Pages {
     }
 }
 
-/// What a layer keeps on one chip.
 /// The layers of a stage whose cache lies on the chip: those after the ones that the host computes.
 fn here(on: &Deployment, (first, n): (u64, u64)) -> (u64, u64) {
     let away = on.split.as_ref().filter(|split| split.cache).map_or(0, |split| split.layers as u64);
@@ -354,6 +353,7 @@ fn here(on: &Deployment, (first, n): (u64, u64)) -> (u64, u64) {
     (from, first + n - from)
 }
 
+/// What a layer keeps on one chip.
 fn kind(on: &Deployment, rule: &MemoryRule, block: &Block, kept: &Kept) -> Kind {
     let d = on.layout.degrees();
     // Tokens are dealt to chips by the page; what is left cuts an entry.

@@ -67,9 +67,28 @@ pub(crate) fn used<'a>(launch: &'a Launch, of: impl Fn(&Use) -> bool + 'a) -> Ve
     launch.flags.iter().filter(|flag| of(&flag.used)).map(typed).collect()
 }
 
+/// What only the sum of a start knows: sizes of a cache and of captured graphs, pictures of a dry run, how llama.cpp deals to its cards.
+pub(crate) fn of_start(sets: Means) -> bool {
+    use Means::{
+        Block, Blocks, Cache, CacheTokens, Films, Flash, GraphMost, GraphSizes, NoDryPictures, Part, Pictures,
+    };
+    let counted = matches!(sets, Cache | Blocks | CacheTokens | Part | Block | GraphMost | GraphSizes | Flash);
+    counted || matches!(sets, Pictures | Films | Means::TextOnly | NoDryPictures) || of_cards(sets)
+}
+
+/// How llama.cpp deals a model to its cards, save by shares.
+pub(crate) fn of_cards(sets: Means) -> bool {
+    matches!(sets, Means::Dealt | Means::MainCard | Means::Unified)
+}
+
+/// Adapters that are served beside a model.
+pub(crate) fn of_adapters(sets: Means) -> bool {
+    matches!(sets, Means::Lora | Means::MostLoras | Means::LoraRank)
+}
+
 /// What became of all flags, for the assumptions of an answer; those that set what the question leaves aside are not called obeyed.
-pub(crate) fn remarks(launch: &Launch, aside: &[Means]) -> Vec<Remark> {
-    let left = |flag: &Reading| flag.sets.is_some_and(|sets| aside.contains(&sets));
+pub(crate) fn remarks(launch: &Launch, aside: impl Fn(Means) -> bool) -> Vec<Remark> {
+    let left = |flag: &Reading| flag.sets.is_some_and(&aside);
     let named = |of: &dyn Fn(&Reading) -> bool| launch.flags.iter().filter(|f| of(f)).map(typed).collect::<Vec<_>>();
     let all = [
         ("flags_aside", named(&|f| f.used == Use::Obeyed && left(f))),

@@ -367,7 +367,7 @@ fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Start
     let share = launch.start.utilisation.map(Fraction::get);
     r.memory_utilisation = own(r.memory_utilisation, usual.memory_utilisation, share);
     r.offload = line::offloaded(&launch, &r.offload);
-    let mut said = line::remarks(&launch, &[]);
+    let mut said = line::remarks(&launch, |sets| line::of_adapters(sets) || line::of_cards(sets));
     if let Some(model) = launch.model.as_ref().filter(|model| **model != r.setting.model) {
         said.insert(0, says("flags_other_model").with("line", model).with("asked", &r.setting.model));
     }
@@ -478,5 +478,21 @@ mod tests {
         let given = placed(&Request { batch: Some(8.0), ..r });
         assert_eq!((given.batch_filled, &*given.verdict.says), (false, "fits_with_spare"));
         assert_eq!(given.context_max_alone, None);
+    }
+
+    #[test]
+    fn a_line_beside_it_is_counted_and_what_it_does_not_count_is_said() {
+        let with = |flags: &str| {
+            let r =
+                Request { flags: Some(format!("vllm serve x {flags}")), ..asked("llama-3.1-8b", "h100", 4096.0, None) };
+            let a = placed(&r);
+            let aside = a.assumptions.iter().any(|said| said.says == "flags_aside");
+            (a.engine.map_or(0.0, |card| card.kv_cache_gib), aside)
+        };
+        let plain = with("").0;
+        // Four of the fifteen GiB of weights lie in the host's memory; ten are the cache, whatever else is there.
+        assert!((with("--cpu-offload-gb 4").0 - plain - 4.0).abs() < 0.01, "{plain}");
+        assert_eq!(with("--kv-cache-memory-bytes 10G"), (10.0, false));
+        assert_eq!(with("--enable-lora --max-loras 16"), (plain, true));
     }
 }

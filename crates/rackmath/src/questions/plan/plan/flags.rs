@@ -8,35 +8,11 @@ use rackmath_spec::engine::{Engine, Replay};
 use rackmath_spec::line::{Launch, Means};
 
 /// What a plan does not ask of its deployments.
-pub(super) const ASIDE: &[Means] = &[
-    Means::Cache,
-    Means::Blocks,
-    Means::CacheTokens,
-    Means::Longest,
-    Means::Part,
-    Means::Block,
-    Means::GraphMost,
-    Means::GraphSizes,
-    Means::Offload,
-    Means::Layers,
-    Means::ExpertLayers,
-    Means::AllExperts,
-    Means::Shares,
-    Means::Pictures,
-    Means::Films,
-    Means::TextOnly,
-    Means::NoDryPictures,
-    Means::Dealt,
-    Means::MainCard,
-    Means::Unified,
-    Means::Flash,
-    Means::Drafts,
-    Means::Drafter,
-    Means::Method,
-    Means::Lora,
-    Means::MostLoras,
-    Means::LoraRank,
-];
+pub(super) fn aside(sets: Means) -> bool {
+    use Means::{AllExperts, Drafter, Drafts, ExpertLayers, Layers, Longest, Method, Offload, Shares};
+    let elsewhere = matches!(sets, Offload | Layers | ExpertLayers | AllExperts | Shares);
+    elsewhere || matches!(sets, Longest | Drafts | Drafter | Method) || line::of_adapters(sets) || line::of_start(sets)
+}
 
 /// The request as a command line beside it says, and the line.
 pub(super) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Launch)>, Error> {

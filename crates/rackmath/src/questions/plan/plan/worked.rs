@@ -83,7 +83,7 @@ impl Worked {
         let mut ask = Ask::new(catalog, said.as_ref().map_or(request, |(asked, _)| asked))?;
         if let Some((_, launch)) = &said {
             ask.engines.iter_mut().for_each(|engine| flags::schedule(launch, engine));
-            ask.workload.notes.splice(0..0, line::remarks(launch, flags::ASIDE));
+            ask.workload.notes.splice(0..0, line::remarks(launch, flags::aside));
         }
         let mut made = Prepared::new(&KernelSet::of(catalog)?, &ask, effort)?;
         let space = Arc::new(std::mem::take(&mut made.space));

@@ -4,26 +4,7 @@ use super::Request;
 use crate::desk::line;
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
-use rackmath_spec::line::{Launch, Means};
-
-/// What only the memory of a start knows.
-const ASIDE: &[Means] = &[
-    Means::Cache,
-    Means::Blocks,
-    Means::CacheTokens,
-    Means::Part,
-    Means::Block,
-    Means::GraphMost,
-    Means::GraphSizes,
-    Means::Pictures,
-    Means::Films,
-    Means::TextOnly,
-    Means::NoDryPictures,
-    Means::Dealt,
-    Means::MainCard,
-    Means::Unified,
-    Means::Flash,
-];
+use rackmath_spec::line::Launch;
 
 /// The request as a command line beside it says, with what became of its flags; none where there is nothing to obey.
 pub(crate) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Vec<Remark>)>, Error> {
@@ -41,7 +22,7 @@ pub(crate) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Req
     let own = request.degrees != DegreesRequest::default();
     let both = "the layout in {flags} or in degrees of its own, not both";
     refuse_if(own && launch.cut, "flags", format!("{} beside other degrees", launch.layout), both)?;
-    let mut said = line::remarks(&launch, ASIDE);
+    let mut said = line::remarks(&launch, line::of_start);
     let mut r = Request { engine, flags: None, tool: None, ..request.clone() };
     if !own {
         r.degrees = line::degrees(&launch);
