@@ -165,7 +165,11 @@ pub fn web(catalog: Catalog, given: &ArgMatches, _: &Output) -> Result<(), Error
         port: given.get_one("port").copied().unwrap_or(usual.port),
         socket: given.get_one::<PathBuf>("socket").cloned(),
         log,
-        answers: AnswerRules { patience: Duration::from_secs_f64(seconds), ..usual.answers },
+        answers: AnswerRules {
+            patience: Duration::from_secs_f64(seconds),
+            tidy: rackmath_measure::memory::give_back,
+            ..usual.answers
+        },
         token,
         proxied: given.get_flag("behind-proxy"),
         base: base.to_owned(),

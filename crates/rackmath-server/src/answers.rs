@@ -68,11 +68,13 @@ pub struct Rules {
     pub of_address: usize,
     /// Those of them that are not quick.
     pub slow_of_address: usize,
+    /// Called where work that was not quick has ended: what the allocator still holds of it can go back.
+    pub tidy: fn(),
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { patience: Duration::from_secs(30), of_address: 64, slow_of_address: 32 }
+        Self { patience: Duration::from_secs(30), of_address: 64, slow_of_address: 32, tidy: || {} }
     }
 }
 
@@ -93,12 +95,14 @@ struct Lane {
     most: usize,
     /// Work that is promised, in milliseconds.
     ahead: AtomicU64,
+    /// Called after each piece of work.
+    tidy: fn(),
 }
 
 impl Lane {
-    fn new(width: usize, most: usize, bytes: usize) -> Self {
+    fn new(width: usize, most: usize, bytes: usize, tidy: fn()) -> Self {
         let (threads, room) = (Arc::new(Semaphore::new(width)), Room::new(bytes));
-        Self { threads, room, width, waiting: AtomicUsize::new(0), most, ahead: AtomicU64::new(0) }
+        Self { threads, room, width, waiting: AtomicUsize::new(0), most, ahead: AtomicU64::new(0), tidy }
     }
 
     /// Seconds until what is promised is done.
@@ -252,9 +256,9 @@ impl Answers {
         Self {
             catalog: Arc::new(catalog),
             lanes: Arc::new([
-                Lane::new(cores, 512, WORK[0]),
-                Lane::new(half, 64, WORK[1]),
-                Lane::new(half, 8, WORK[2]),
+                Lane::new(cores, 512, WORK[0], || {}),
+                Lane::new(half, 64, WORK[1], rules.tidy),
+                Lane::new(half, 8, WORK[2], rules.tidy),
             ]),
             large: Semaphore::new(2),
             names: [RandomState::new(), RandomState::new()],
@@ -526,7 +530,7 @@ async fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Option<Result<T, Refusal>> {
     let lane = &place.lanes[place.lane];
-    let (threads, room) = (Arc::clone(&lane.threads), Arc::clone(&lane.room));
+    let (threads, room, tidy) = (Arc::clone(&lane.threads), Arc::clone(&lane.room), lane.tidy);
     let turn = async {
         let thread = threads.acquire_owned().await.ok()?;
         Some((thread, room.take(caller.address, cost.bytes as usize, caller.until).await?))
@@ -545,7 +549,9 @@ async fn run<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(move || {
         // Thread and room are taken until the work ends, whether or not somebody still waits.
         let _held = (held, place);
-        work()
+        let done = work();
+        tidy();
+        done
     });
     match done.await {
         // What is answered after that may be half of an answer: a simulation keeps what it has.
