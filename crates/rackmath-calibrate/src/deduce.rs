@@ -60,6 +60,18 @@ pub fn score(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
             "floor: {pairs} pairs of models with one architecture are priced {gap:.3} powers of ten apart (median)"
         );
     }
+    let few = Judge { sampling: Sampling { log2_points: 13, ..judge.sampling }, ..judge.clone() };
+    for (name, left) in [
+        ("architecture left out", score::without_one(&models, |rest| few.left_out(rest))),
+        ("maker left out", score::without_one(&models, |rest| few.maker_left_out(rest))),
+    ] {
+        if let Some(([low, high], [least, most])) = left {
+            let _ = writeln!(
+                out,
+                "any one model less, {name}: median error {low:.3} to {high:.3}, mean {least:.3} to {most:.3}"
+            );
+        }
+    }
     let _ = writeln!(out, "\nlevel: {}", score::level_line(&judge, &models));
     controls(&mut out, &judge, &models);
     calibration(&mut out, &judge);
@@ -122,15 +134,15 @@ pub fn fit(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     let judge = judge(catalog)?;
     let (models, _) = rows::known(folder)?;
     let level = level::level(&judge.priors, &models.iter().collect::<Vec<_>>());
-    let Level { offset, sparsity_exponent, size_exponent, batch_exponent, serving_share, .. } = level;
+    let Level { offset, sparsity_exponent, size_exponent, rivalry_exponent, batch_exponent, serving_share, .. } = level;
     let Level { scale, host_scale, ratio_offset, ratio_scale, indifferent, indifferent_price, .. } = level;
     let (reference, middle) = (float::exp(level.ln_reference_size), float::exp(indifferent_price.centre));
-    let served = float::exp(level.ln_served_size);
+    let (served, usual) = (float::exp(level.ln_served_size), float::exp(level.ln_usual_hosts));
     let architectures: BTreeSet<&str> = models.iter().map(|m| m.architecture.as_str()).collect();
     let prices: usize = models.iter().map(|m| m.prices.len()).sum();
     Ok(format!(
         "name = \"How far the prices of open-weight hosts lie above ideal cost\"
-form = \"ln price = ln ideal cost + offset + exponent ln sparsity + t4(scale), sizes of served models log-normal; printed by `rackmath-calibrate fit deduce`\"
+form = \"ln price = ln ideal cost + offset + exponents of sparsity, size and rivals + t4(scale), sizes of served models log-normal; printed by `rackmath-calibrate fit deduce`\"
 as_of = \"2026-08-08\"
 source = \"hosts.toml of this folder: {} models, {} architectures, {prices} prices\"
 
@@ -138,6 +150,8 @@ offset = {offset:.4}
 sparsity_exponent = {sparsity_exponent:.4}
 size_exponent = {size_exponent:.4}
 reference_size = {reference:.1e}
+rivalry_exponent = {rivalry_exponent:.4}
+usual_hosts = {usual:.2}
 batch_exponent = {batch_exponent:.2}
 serving_share = {serving_share:.3}
 scale = {scale:.4}

@@ -201,6 +201,11 @@ pub struct Level {
     /// Active parameters at which the size makes no difference, as a logarithm.
     #[serde(rename = "reference_size", deserialize_with = "ln")]
     pub ln_reference_size: f64,
+    /// Power of the number of hosts with a price of their own by which prices fall.
+    pub rivalry_exponent: f64,
+    /// Hosts of a model at which their number makes no difference, as a logarithm.
+    #[serde(rename = "usual_hosts", deserialize_with = "ln")]
+    pub ln_usual_hosts: f64,
     /// Power of the sparsity by which the batch falls behind the balance batch.
     pub batch_exponent: f64,
     /// Share of the serving priors' spread that is left in a median over hosts.
@@ -218,6 +223,13 @@ pub struct Level {
     #[serde(rename = "served_size", deserialize_with = "ln")]
     pub ln_served_size: f64,
     pub served_spread: f64,
+}
+
+impl Level {
+    /// Logarithm of how many more hosts than usual sell a model. One price alone does not say how many others there are.
+    pub fn ln_rivals(&self, hosts: usize) -> f64 {
+        if hosts > 1 { float::ln(hosts as f64) - self.ln_usual_hosts } else { 0.0 }
+    }
 }
 
 /// How often a vendor uses the same ratio: models, those at the commonest value, that value.

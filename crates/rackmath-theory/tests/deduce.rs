@@ -101,6 +101,23 @@ fn few_points_are_tempered_and_absurd_sheets_refused() {
     }
 }
 
+/// The same prices at more hosts mean a larger model, by the exponent of rivals and that of size: twice the hosts take
+/// 2^0.69 off the mark-up, and 0.89 of it is made good by size. One price alone does not tell how many sell.
+#[test]
+fn the_same_price_at_more_hosts_is_of_a_larger_model() {
+    let space = space();
+    let size = |hosts: usize| {
+        let sheet = Sheet { input: Some(0.4), output: Some(1.2), hosts, ..Sheet::default() };
+        sampled(&space, &sheet, 0.25, Sampling { log2_points: 15, ..SAMPLING }).of(Unknown::Active).quantile(0.5)
+    };
+    let twice = size(16) - size(8);
+    // Sizes that hosts serve pull the answer back by a part.
+    assert!((0.3..0.8).contains(&twice), "{twice}");
+    let usual = rackmath_catalog::embedded().deduce_priors().unwrap().level.ln_usual_hosts;
+    let one = size(1) - size(float::exp(usual).round() as usize);
+    assert!(one.abs() < 0.15, "{one}");
+}
+
 fn known() -> Vec<Known> {
     let catalog = rackmath_catalog::embedded();
     let hosted = catalog.hosted_models().unwrap();
@@ -116,13 +133,13 @@ fn by_hosts(priors: &DeducePriors, policies: &Policies, sheet: &Sheet) -> Poster
 fn hosted_models_are_believable_and_the_catalogues_level_is_their_fit() {
     let (priors, models) = (rackmath_catalog::embedded().deduce_priors().unwrap(), known());
     for k in &models {
-        // Published sizes of these families reach from 3 to 406 billion active, 1 to 23 times that in total.
+        // Published sizes of these families reach from 3 to 406 billion active, 1 to 31 times that in total.
         assert!((float::ln(3e9)..=float::ln(407e9)).contains(&k.ln_active), "{}", k.name);
-        assert!((0.0..=float::ln(24.0)).contains(&k.ln_sparsity) && k.summary.hosts >= 4, "{}", k.name);
+        assert!((0.0..=float::ln(32.0)).contains(&k.ln_sparsity) && k.summary.hosts >= 3, "{}", k.name);
     }
     let (fitted, kept) = (level(&priors, &models.iter().collect::<Vec<_>>()), priors.level);
     // The file was fitted with another count of the same parameters, so the third digit may differ.
-    let prices = |l: Level| [l.offset, l.sparsity_exponent, l.size_exponent, l.scale, l.host_scale];
+    let prices = |l: Level| [l.offset, l.sparsity_exponent, l.size_exponent, l.rivalry_exponent, l.scale, l.host_scale];
     let ratios = |l: Level| [l.ratio_offset, l.ratio_scale];
     let near = |(a, b): (f64, f64)| (a - b).abs() < 0.03;
     assert!(prices(fitted).into_iter().zip(prices(kept)).all(near), "{fitted:?} {kept:?}");
@@ -150,7 +167,7 @@ fn left_out_architectures_are_found_within_the_error_bars() {
         crps += h.crps(m.ln_active) / n;
     }
     let error = median(&errors).unwrap();
-    assert!(error <= 0.18 && widths <= 0.60, "error {error}, width {widths}");
+    assert!(error <= 0.16 && widths <= 0.60, "error {error}, width {widths}");
     // Bits beyond what is known of the sizes that hosts serve.
     assert!((0.70..=0.90).contains(&inside) && crps <= 0.30 && bits >= 0.8, "{inside} {crps} {bits}");
 }

@@ -141,6 +141,22 @@ impl Judge {
     }
 }
 
+/// Median and mean error over the forecasts of every model but one, which no level has seen either, for each model: the least
+/// and the most of each, in powers of ten. What hangs on one model shows here.
+pub fn without_one(models: &[Known], forecasts: impl Fn(&[Known]) -> Vec<Forecast>) -> Option<([f64; 2], [f64; 2])> {
+    let (mut medians, mut means) = (Vec::new(), Vec::new());
+    for at in 0..models.len() {
+        let mut rest = models.to_vec();
+        rest.remove(at);
+        let errors: Vec<f64> = forecasts(&rest).iter().map(|f| f.error().abs()).collect();
+        medians.push(median(&errors)?);
+        means.push(errors.iter().sum::<f64>() / errors.len() as f64);
+    }
+    let ends =
+        |all: &[f64]| [all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max)];
+    (!medians.is_empty()).then(|| (ends(&medians), ends(&means)))
+}
+
 /// How far apart the prices of models of one architecture are, in powers of ten: pairs, and the median of their distances.
 /// No price tells sizes apart that differ by less.
 pub fn repeatability(models: &[Known]) -> Option<(usize, f64)> {
@@ -289,11 +305,11 @@ pub fn policy_only(judge: &Judge) -> f64 {
 
 pub fn level_line(judge: &Judge, models: &[Known]) -> String {
     let level = level::level(&judge.priors, &models.iter().collect::<Vec<_>>());
-    let Level { offset, sparsity_exponent, size_exponent, batch_exponent, serving_share, .. } = level;
+    let Level { offset, sparsity_exponent, size_exponent, rivalry_exponent, batch_exponent, serving_share, .. } = level;
     let Level { scale, host_scale, ratio_offset, ratio_scale, indifferent, .. } = level;
     format!(
-        "offset {offset:.3}, exponents of sparsity {sparsity_exponent:.3}, size {size_exponent:.3}, batch \
-         {batch_exponent:.2}; serving share {serving_share:.2}, scale {scale:.3}, between hosts {host_scale:.3}, ratio \
+        "offset {offset:.3}, exponents of sparsity {sparsity_exponent:.3}, size {size_exponent:.3}, rivals \
+         {rivalry_exponent:.3}, batch {batch_exponent:.2}; serving share {serving_share:.2}, scale {scale:.3}, between hosts {host_scale:.3}, ratio \
          {ratio_offset:.3} +- {ratio_scale:.3}, indifferent {indifferent:.1e}"
     )
 }

@@ -1,11 +1,21 @@
 //! How far prices lie above ideal cost: the level, fitted on models whose truth is known.
 //!
-//! $$ \ln P = \ln c_{ideal}(N_a) + o + a \ln S + g \ln\frac{N_a}{N_0} + \epsilon,\quad \epsilon \sim t_4(s) $$
+//! $$ \ln P = \ln c_{ideal}(N_a) + o + a \ln S + g \ln\frac{N_a}{N_0} + r \ln\frac{n}{n_0} + \epsilon,\quad \epsilon \sim t_4(s) $$
 //!
-//! Fitted by reweighting (a residual far out counts less), one vote per architecture, the exponents drawn towards 0, the scale
-//! towards what a regression over 29 open models left. How much the level could be off with so few makers, whose models are
-//! priced alike, widens the scale. What sizes hosts serve is learnt from the same models ([`Level::ln_served_size`]). The chance that prices say nothing about size is the odds of two ways to explain the training prices: with the
-//! architecture, and without.
+//! | symbol | code | meaning |
+//! |--------|------|---------|
+//! | o | `offset` | logarithm of price over ideal cost of a dense model with the usual number of hosts |
+//! | a, S | `sparsity_exponent` | power of total over active parameters |
+//! | g, N_0 | `size_exponent`, `ln_reference_size` | power of the size |
+//! | r, n, n_0 | `rivalry_exponent`, `Summary::hosts`, `ln_usual_hosts` | power of how many hosts have set a price of their own |
+//!
+//! The weights are the same at every host, so hosts compete by price: the more of them have set one of their own, the
+//! lower the middle of their prices. The exponent r is drawn towards what Cournot's rivals would have ([`rivalry`]).
+//!
+//! Fitted by reweighting (a residual far out counts less), one vote per architecture, the other exponents drawn towards 0, the
+//! scale towards what a regression over 29 open models left. How much the level could be off with so few architectures widens
+//! the scale. What sizes hosts serve is learnt from the same models ([`Level::ln_served_size`]). The chance that prices say
+//! nothing about size is the odds of two ways to explain the training prices: with the architecture, and without.
 //!
 //! Many hosts of one model are one observation. A host that charges exactly what the maker charges has copied the list: all
 //! such hosts count once. Of what remains the median is taken, input and output apart; over open models it follows size better
@@ -23,7 +33,6 @@ use crate::stats::{
 use rackmath_spec::deduce::{DeducePriors, HostPrice, HostedModel, Level, LogNormal, Seller};
 use rackmath_spec::{Dtype, Model};
 use rackmath_units::float;
-use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
@@ -103,8 +112,10 @@ impl Known {
 const SCALE: f64 = 0.836 * 0.50;
 /// How many architectures that counts for.
 const SCALE_VOTES: f64 = 6.0;
-/// Standard deviations of the exponents of sparsity and size around 0.
-const EXPONENTS: [f64; 2] = [0.3, 0.1];
+/// Standard deviations of the exponents of sparsity and size around 0, and of rivals around what Cournot says.
+const EXPONENTS: [f64; SLOPES] = [0.3, 0.1, 0.5];
+/// What a price may follow: sparsity, size, rivals.
+const SLOPES: usize = 3;
 /// Standard deviation of the batch exponent around 0.
 const BATCH_EXPONENT: f64 = 0.5;
 /// Active parameters at which the size exponent makes no difference.
@@ -113,27 +124,31 @@ const REFERENCE: f64 = 30e9;
 const RATIO_LEAST: f64 = 0.25;
 
 pub fn level(priors: &DeducePriors, models: &[&Known]) -> Level {
-    let start = Level { offset: 0.0, sparsity_exponent: 0.0, size_exponent: 0.0, ..priors.level };
-    let space = space(priors, start);
     let votes: Vec<f64> = models
         .iter()
         .map(|m| 1.0 / models.iter().filter(|other| other.architecture == m.architecture).count() as f64)
         .collect();
     let n: f64 = votes.iter().sum();
+    let mean = |of: &dyn Fn(&Known) -> f64| models.iter().zip(&votes).map(|(m, v)| v * of(m)).sum::<f64>() / n;
+    let ln_usual_hosts = mean(&|m| float::ln(m.summary.hosts as f64));
+    let start = Level { ln_usual_hosts, ..priors.level };
+    let space = space(priors, start);
     let ys: Vec<f64> = models.iter().map(|m| float::ln(m.summary.input) - space.ln_ideal_cost(m.ln_active)).collect();
-    let xs: Vec<[f64; 2]> = models.iter().map(|m| [m.ln_sparsity, m.ln_active - float::ln(REFERENCE)]).collect();
-    let fitted = line(&ys, &xs, &votes);
-    // The prices without the architecture: just as many of them, scattered around their own middle.
+    let rivals = |m: &Known| start.ln_rivals(m.summary.hosts);
+    let slopes = |m: &&Known| [m.ln_sparsity, m.ln_active - float::ln(REFERENCE), rivals(m)];
+    let towards = [0.0, 0.0, rivalry(float::exp(priors.markup.host.centre), float::exp(ln_usual_hosts))];
+    let fitted = line(&ys, &models.iter().map(slopes).collect::<Vec<_>>(), &votes, towards);
+    // The prices without the architecture: just as many of them, scattered around what their rivals say.
     let prices: Vec<f64> = models.iter().map(|m| float::ln(m.summary.input)).collect();
-    let alone = line(&prices, &vec![[0.0; 2]; prices.len()], &votes);
+    let alone = line(&prices, &models.iter().map(|m| [0.0, 0.0, rivals(m)]).collect::<Vec<_>>(), &votes, towards);
     let host_scale = host_scale(models);
     let hosts = models.iter().zip(&votes).map(|(m, v)| v * 1.57 / m.summary.hosts as f64).sum::<f64>() / n;
     let between = (fitted.scale * fitted.scale - host_scale * host_scale * hosts).max(0.04);
-    // An offset and an exponent learnt from so many makers are themselves uncertain: models of one maker are priced alike.
-    let makers = models.iter().map(|m| m.maker()).collect::<BTreeSet<_>>().len().max(1) as f64;
-    let scale = (between * (1.0 + 2.0 / makers)).sqrt();
+    // An offset and exponents learnt from so many architectures are themselves uncertain: on average over the points of a
+    // regression with p coefficients the variance of a forecast is 1 + p/n that of a residual. Beside the number of rivals
+    // makers do not differ by more than their models do.
+    let scale = (between * (1.0 + (SLOPES + 1) as f64 / n.max(1.0))).sqrt();
     // What sizes hosts serve, which n architectures tell no better than this.
-    let mean = |of: &dyn Fn(&Known) -> f64| models.iter().zip(&votes).map(|(m, v)| v * of(m)).sum::<f64>() / n;
     let ln_served_size = mean(&|m| m.ln_active);
     let square = mean(&|m| (m.ln_active - ln_served_size) * (m.ln_active - ln_served_size));
     let served_spread = (square * (n + 1.0) / (n - 1.0).max(1.0)).sqrt().max(0.1);
@@ -142,13 +157,15 @@ pub fn level(priors: &DeducePriors, models: &[&Known]) -> Level {
         sparsity_exponent: fitted.slopes[0],
         size_exponent: fitted.slopes[1],
         ln_reference_size: float::ln(REFERENCE),
+        rivalry_exponent: fitted.slopes[2],
+        ln_usual_hosts,
         batch_exponent: 0.0,
         serving_share: 1.0,
         scale,
         host_scale,
         ratio_offset: 0.0,
         ratio_scale: RATIO_LEAST,
-        // Two slopes more fit any prices better; each must earn a nat (Akaike).
+        // The two slopes of the architecture fit any prices better; each must earn a nat (Akaike).
         indifferent: 1.0 / (1.0 + float::exp(fitted.support - alone.support - 2.0)),
         indifferent_price: LogNormal { centre: alone.offset, scale: alone.scale / 0.836 },
         ln_served_size,
@@ -165,37 +182,50 @@ fn space(priors: &DeducePriors, level: Level) -> Space {
 
 struct Line {
     offset: f64,
-    slopes: [f64; 2],
+    slopes: [f64; SLOPES],
     scale: f64,
     /// Logarithm of the likelihood of the points, each left out of its own fit as far as the offset goes.
     support: f64,
 }
 
-/// A robust plane through points, its slopes drawn towards 0.
-fn line(ys: &[f64], xs: &[[f64; 2]], votes: &[f64]) -> Line {
+/// Power of the number of sellers with which a price falls: n alike firms that meet a straight line of demand sell at
+/// $P - c = (a - c)/(n + 1)$ (Cournot 1838), so that
+///
+/// $$ \frac{d \ln P}{d \ln n} = -\left(1 - \frac{1}{m}\right)\frac{n}{n + 1} \qquad m = P / c $$
+pub fn rivalry(markup: f64, sellers: f64) -> f64 {
+    -(1.0 - 1.0 / markup) * sellers / (sellers + 1.0)
+}
+
+/// A robust plane through points, its slopes drawn towards some.
+fn line(ys: &[f64], xs: &[[f64; SLOPES]], votes: &[f64], towards: [f64; SLOPES]) -> Line {
+    const N: usize = SLOPES + 1;
     let n: f64 = votes.iter().sum();
-    let mut beta = [median(ys).unwrap_or(0.0), 0.0, 0.0];
+    let mut beta = [0.0; N];
+    beta[0] = median(ys).unwrap_or(0.0);
     let mut scale = SCALE;
-    let residual = |beta: &[f64; 3], i: usize| ys[i] - beta[0] - beta[1] * xs[i][0] - beta[2] * xs[i][1];
+    let rise = |beta: &[f64; N], i: usize| beta[1..].iter().zip(&xs[i]).map(|(b, x)| b * x).sum::<f64>();
+    let residual = |beta: &[f64; N], i: usize| ys[i] - beta[0] - rise(beta, i);
     for _ in 0..100 {
-        let mut normal = [[0.0; 3]; 3];
-        let mut right = [[0.0]; 3];
+        let mut normal = [[0.0; N]; N];
+        let mut right = [[0.0]; N];
         let mut square = 0.0;
         for i in 0..ys.len() {
             let q = residual(&beta, i) / scale;
             // Expectation step of Student's t with four degrees of freedom.
             let w = votes[i] * 5.0 / (4.0 + q * q);
             square += w * q * q * scale * scale;
-            let x = [1.0, xs[i][0], xs[i][1]];
-            for a in 0..3 {
+            let x: [f64; N] = std::array::from_fn(|a| if a == 0 { 1.0 } else { xs[i][a - 1] });
+            for a in 0..N {
                 right[a][0] += w * x[a] * ys[i];
-                for b in 0..3 {
+                for b in 0..N {
                     normal[a][b] += w * x[a] * x[b];
                 }
             }
         }
         for (a, sd) in EXPONENTS.iter().enumerate() {
-            normal[a + 1][a + 1] += scale * scale / (sd * sd);
+            let pull = scale * scale / (sd * sd);
+            normal[a + 1][a + 1] += pull;
+            right[a + 1][0] += pull * towards[a];
         }
         beta = solve(normal, right).map(|b| b[0]);
         scale = ((SCALE_VOTES * SCALE * SCALE + square) / (SCALE_VOTES + n)).sqrt();
@@ -206,16 +236,16 @@ fn line(ys: &[f64], xs: &[[f64; 2]], votes: &[f64]) -> Line {
             votes[i] * float::ln(T4_PEAK * t4_relative(q) / scale)
         })
         .sum();
-    Line { offset: beta[0], slopes: [beta[1], beta[2]], scale, support }
+    Line { offset: beta[0], slopes: std::array::from_fn(|a| beta[a + 1]), scale, support }
 }
 
 /// Solves symmetric positive equations by elimination.
-pub fn solve<const R: usize>(mut a: [[f64; 3]; 3], mut b: [[f64; R]; 3]) -> [[f64; R]; 3] {
-    for i in 0..3 {
+pub fn solve<const N: usize, const R: usize>(mut a: [[f64; N]; N], mut b: [[f64; R]; N]) -> [[f64; R]; N] {
+    for i in 0..N {
         // Positive definite: no pivoting, and a trace of ridge against a missing direction.
         a[i][i] += 1e-9;
         let (pivot, known) = (a[i], b[i]);
-        for r in (0..3).filter(|r| *r != i) {
+        for r in (0..N).filter(|r| *r != i) {
             let f = a[r][i] / pivot[i];
             for (x, p) in a[r].iter_mut().zip(pivot) {
                 *x -= f * p;
@@ -249,12 +279,13 @@ fn ratio(priors: &DeducePriors, level: &mut Level, models: &[&Known], votes: &[f
         for (m, vote) in models.iter().zip(votes) {
             let ln_input = float::ln(m.summary.input);
             let known = (m.ln_active, m.ln_sparsity, m.ln_kv);
-            let (mean, variance) = space.ln_output_ratio(&lattice, known, ln_input);
+            let (mean, variance) = space.ln_output_ratio(&lattice, known, m.summary.hosts, ln_input);
             residuals.push(float::ln(m.summary.output) - ln_input - mean);
             explained += vote * variance / n;
         }
         // Variance of the t, in terms of its 80 % interval.
-        (line(&residuals, &vec![[0.0; 2]; residuals.len()], votes), 0.836 * 0.836 * explained)
+        let flat = vec![[0.0; SLOPES]; residuals.len()];
+        (line(&residuals, &flat, votes, [0.0; SLOPES]), 0.836 * 0.836 * explained)
     };
     let mut best = f64::NEG_INFINITY;
     let mut found = *level;
@@ -281,6 +312,51 @@ mod tests {
 
     fn price(input: f64, output: f64, maker: bool) -> HostPrice {
         HostPrice { host: "h".into(), source: "s".into(), input, output, cached: None, maker }
+    }
+
+    #[test]
+    fn the_price_of_rivals_falls_as_cournot_says() {
+        // Demand a - q, cost c: each of n firms sells (a - c)/(n + 1). With a = 10 and c = 1 nine firms sell at 1.9.
+        let (a, c) = (10.0, 1.0);
+        let price = |n: f64| c + (a - c) / (n + 1.0);
+        assert!((price(9.0) - 1.9).abs() < 1e-12);
+        for n in [2.0, 9.0, 30.0] {
+            let h = 1e-5;
+            let slope = (float::ln(price(n * (1.0 + h))) - float::ln(price(n * (1.0 - h)))) / (2.0 * h);
+            assert!((rivalry(price(n) / c, n) - slope).abs() < 1e-6, "{n}: {slope}");
+        }
+        // At cost there is nothing to take off.
+        assert_eq!(rivalry(1.0, 9.0), 0.0);
+    }
+
+    /// Models priced by a law with an exponent of -0.8: it is found again, drawn a little towards Cournot's, which is -0.64 at
+    /// the catalogue's mark-up and nine hosts. Were rivals left out, the scale of the residual would grow by half.
+    #[test]
+    fn the_exponent_of_rivals_is_found_in_prices_made_with_it() {
+        let priors = rackmath_catalog::embedded().deduce_priors().unwrap();
+        let ideal = space(&priors, priors.level);
+        let made = |exponent: f64| -> Vec<Known> {
+            let one = |i: usize| {
+                let (hosts, ln_active) = ([2, 4, 9, 20][i % 4], float::ln([4e9, 12e9, 30e9, 70e9, 200e9][i % 5]));
+                // Nothing else about a model goes with how many sell it.
+                let noise = 0.15 * [1.0, -1.0, -0.5, 0.5, 0.0][(i * 3 / 4) % 5];
+                let input =
+                    float::exp(ideal.ln_ideal_cost(ln_active) + 2.8 + exponent * float::ln(hosts as f64 / 9.0) + noise);
+                let prices = vec![price(input, 3.0 * input, false); hosts];
+                let summary = Summary::of(&prices).unwrap();
+                let (name, ln_sparsity, ln_kv) = (format!("m{i}"), float::ln(10.0), float::ln(40e3));
+                Known { architecture: name.clone(), name, ln_active, ln_sparsity, ln_kv, prices, summary }
+            };
+            (0..20).map(one).collect()
+        };
+        let fitted = |exponent: f64| {
+            let models = made(exponent);
+            level(&priors, &models.iter().collect::<Vec<_>>())
+        };
+        for exponent in [-0.8, -0.4, 0.0] {
+            let found = fitted(exponent).rivalry_exponent;
+            assert!((found - exponent).abs() < 0.12, "{exponent}: {found}");
+        }
     }
 
     #[test]

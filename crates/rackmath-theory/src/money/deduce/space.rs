@@ -77,6 +77,8 @@ pub struct Draw {
     pub ln_accepted: f64,
     /// Context at which attention FLOP equal weight FLOP.
     pub ln_attention: f64,
+    /// What rivals take off the mark-up.
+    pub ln_rivalry: f64,
     /// Normal draws of mark-up, price, utilisation and MFU.
     factors: [f64; 4],
 }
@@ -181,6 +183,7 @@ impl Space {
             ln_mbu,
             ln_accepted: shrunk(p.serving.accepted, u(8), share),
             ln_attention: uniform(p.architecture.attention_context, u(18)),
+            ln_rivalry: self.ln_rivalry(hosts),
             factors,
         }
     }
@@ -210,10 +213,17 @@ impl Space {
         }
     }
 
+    /// Logarithm of what the mark-up of a host changes by where more, or fewer, sell the same weights than usual. What a
+    /// maker sells alone has no rivals with the same weights.
+    fn ln_rivalry(&self, hosts: usize) -> f64 {
+        let level = &self.priors.level;
+        if self.seller == Seller::Host { level.rivalry_exponent * level.ln_rivals(hosts) } else { 0.0 }
+    }
+
     pub(super) fn expected_input(&self, d: &Draw) -> f64 {
         let level = &self.priors.level;
         let dearer = self.markup().centre - self.priors.markup.host.centre;
-        self.ln_ideal_cost(d.ln_active) + level.offset + dearer + self.architecture(d)
+        self.ln_ideal_cost(d.ln_active) + level.offset + dearer + d.ln_rivalry + self.architecture(d)
     }
 
     /// By how much this architecture costs more than in proportion to its active parameters.
@@ -228,7 +238,8 @@ impl Space {
         // Small matrices, as experts have, run less well: what costs more per active parameter has a lower MFU.
         let mfu_centre = p.serving.mfu_prefill.centre - self.architecture(d);
         let product = ln_input - d.ln_active - self.ln_unit + m.ln_peak[d.width];
-        let centre = markup.centre + m.usd.centre - p.serving.utilisation.centre - mfu_centre;
+        let markup_centre = markup.centre + d.ln_rivalry;
+        let centre = markup_centre + m.usd.centre - p.serving.utilisation.centre - mfu_centre;
         let sds = [markup.scale, m.usd.scale, p.serving.utilisation.scale, p.serving.mfu_prefill.scale];
         let z = &d.factors;
         let spread = z[0] * sds[0] + z[1] * sds[1] - z[2] * sds[2] - z[3] * sds[3];
@@ -236,7 +247,7 @@ impl Space {
         // Each factor takes the share of the gap that its variance is of the whole.
         let gap = (product - centre - spread) / variance;
         Factors {
-            ln_markup: markup.centre + z[0] * sds[0] + gap * sds[0] * sds[0],
+            ln_markup: markup_centre + z[0] * sds[0] + gap * sds[0] * sds[0],
             ln_utilisation: p.serving.utilisation.centre + z[2] * sds[2] - gap * sds[2] * sds[2],
             ln_mfu: (mfu_centre + z[3] * sds[3] - gap * sds[3] * sds[3]).min(0.0),
         }
@@ -272,12 +283,18 @@ impl Space {
 
     /// Mean and variance of the logarithm of output over input cost for a known architecture (logarithms of active
     /// parameters, sparsity and cache bytes) at an input price that is a median of hosts, over all ways to serve it.
-    pub fn ln_output_ratio(&self, lattice: &Lattice, known: (f64, f64, f64), ln_input: f64) -> (f64, f64) {
-        let hosts = 2;
+    pub fn ln_output_ratio(
+        &self,
+        lattice: &Lattice,
+        known: (f64, f64, f64),
+        hosts: usize,
+        ln_input: f64,
+    ) -> (f64, f64) {
         let (mut sum, mut squares) = (0.0, 0.0);
         for i in 0..lattice.points() {
-            let mut d = self.draw(hosts, |j| lattice.at(i, j));
+            let mut d = self.draw(hosts.max(2), |j| lattice.at(i, j));
             (d.ln_active, d.ln_sparsity, d.ln_kv) = known;
+            d.ln_rivalry = self.ln_rivalry(hosts);
             let f = self.factors(&d, ln_input);
             let x = float::ln(self.decode(&d, &f).over_input(float::exp(d.ln_context)));
             sum += x;
