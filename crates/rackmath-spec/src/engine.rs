@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// One family of versions of an engine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -101,6 +102,8 @@ pub struct Kernels {
     pub shared_groups: Option<Vec<u64>>,
     /// One launch for all sequences of a pass with prompts, those that decode in the prompts' kernel; apart when absent.
     pub together: Option<Together>,
+    /// Pieces of a prompt with latent attention are joined by a kernel that is built when it is first needed; beforehand when absent.
+    pub joined: Option<Joined>,
 }
 
 /// Sequences that decode beside prompts fill so many query rows of a block with their few heads, and wait for its loads.
@@ -112,7 +115,17 @@ pub struct Together {
     pub generations: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// What the first prompt that is cut waits for on a server that nobody warmed up.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Joined {
+    #[serde(rename = "cold_s", deserialize_with = "seconds")]
+    pub cold: Seconds,
+    /// Generations of chips for which the kernel does not come built.
+    pub generations: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpertRule {
     pub generation: Option<String>,
@@ -124,6 +137,9 @@ pub struct ExpertRule {
     /// Whether one call launches the whole layer of experts.
     #[serde(default)]
     pub fused: bool,
+    /// What launching a layer of them takes beyond others; [`Overhead::launch_expert`] when absent.
+    #[serde(default, rename = "launch_us", deserialize_with = "some_us")]
+    pub launch: Option<Seconds>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -184,6 +200,9 @@ pub struct Schedule {
     /// Steps that prompts wait at most until every attention group has one; 0 where they wait for none.
     #[serde(default, rename = "gather_steps")]
     pub gather: f64,
+    /// Prompts that are held back while others decode; none when absent.
+    #[serde(default)]
+    pub hold: Option<Hold>,
     /// Whether pipeline stages work on equal parts of the sequences and of the prompts; a batch that takes all that is ready leaves little to
     /// the next.
     #[serde(default)]
@@ -191,6 +210,15 @@ pub struct Schedule {
     /// Whether a model's windows are kept to only where a run names them: otherwise every layer keeps and reads the whole context.
     #[serde(default)]
     pub whole_attention: bool,
+}
+
+/// Prompts wait until so many steps have passed since the first of them came, or until their pass is full to a share. Ignores: the
+/// simulator, which begins them at once.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hold {
+    pub steps: f64,
+    pub share: f64,
 }
 
 fn one_step() -> f64 {
@@ -500,6 +528,13 @@ pub struct Overhead {
     /// are built and tuned for the shapes that are met.
     #[serde(default, rename = "cold_latent_s", deserialize_with = "seconds")]
     pub cold_latent: Seconds,
+    /// How many different shapes there are; as many as passes when absent.
+    #[serde(default)]
+    pub cold_shapes: Option<f64>,
+}
+
+fn some_us<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Seconds>, D::Error> {
+    us(d).map(Some)
 }
 
 fn full<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(String, f64)>, D::Error> {
@@ -591,6 +626,25 @@ impl Engine {
         self.schedule.memory.or_else(by_rule).unwrap_or(Fraction::ONE)
     }
 
+    /// The engine as it starts on a chip where nothing is said: with less memory, or of some generations, its version takes shorter
+    /// passes and fewer sequences.
+    pub fn suited(self: &Arc<Self>, chip: &Chip) -> Arc<Self> {
+        let rule = self.memory_rule(self.version).filter(|rule| !rule.whole_prompts);
+        let usual = rule.and_then(|rule| rule.usual_on(chip, chip.memory.seen()));
+        // A row for all chips says no more than the schedule.
+        let Some(own) = usual.filter(|usual| usual.below_gib.is_some() || usual.generation.is_some()) else {
+            return self.clone();
+        };
+        let (s, mut engine) = (&self.schedule, self.clone());
+        let sequences = s.told.unwrap_or(s.sequences.min(own.sequences as f64));
+        let chunk = s.chunk.min(own.tokens as f64);
+        if (chunk, sequences) != (s.chunk, s.sequences) {
+            let schedule = &mut Arc::make_mut(&mut engine).schedule;
+            (schedule.chunk, schedule.sequences) = (chunk, sequences);
+        }
+        engine
+    }
+
     /// How a version counts memory: the newest rule that is not newer than it, the last where no version is said.
     pub fn memory_rule(&self, version: Option<Version>) -> Option<&MemoryRule> {
         let old = |rule: &&MemoryRule| {
@@ -599,14 +653,14 @@ impl Engine {
         self.memory.iter().rev().find(old).or_else(|| self.memory.first())
     }
 
-    /// The expert kernel for a generation and format, with several attention groups or one, and whether it is one call.
-    pub fn experts(&self, generation: &str, format: MoeFormat, attention_dp: bool) -> (&str, bool) {
+    /// The expert kernel for a generation and format, with several attention groups or one.
+    pub fn experts(&self, generation: &str, format: MoeFormat, attention_dp: bool) -> Option<&ExpertRule> {
         let matches = |rule: &&ExpertRule| {
             rule.generation.as_deref().is_none_or(|g| g == generation)
                 && rule.format.is_none_or(|f| f == format)
                 && rule.attention_dp.is_none_or(|dp| dp == attention_dp)
         };
-        self.kernels.experts.iter().find(matches).map_or(("default", false), |rule| (&rule.family, rule.fused))
+        self.kernels.experts.iter().find(matches)
     }
 }
 
@@ -633,6 +687,8 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
         ("schedule.graph_sequences", s.graph, 0.0, 1e9),
         ("schedule.look_steps", s.looks, 1.0, 1e6),
         ("schedule.gather_steps", s.gather, 0.0, 1e6),
+        ("schedule.hold.steps", s.hold.map_or(0.0, |h| h.steps), 0.0, 1e6),
+        ("schedule.hold.share", s.hold.map_or(0.0, |h| h.share), 0.0, 1.0),
         ("schedule.block_tokens", s.block, 1.0, 4096.0),
         ("schedule.prompt_tokens", s.prompt.unwrap_or(1.0), 1.0, 1e9),
         ("assumed.sampling_passes", a.sampling_passes, 0.0, 100.0),

@@ -5,6 +5,7 @@
 
 pub use crate::validation::Metric;
 
+use crate::engine::Hold;
 use crate::layout::Degrees;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +35,7 @@ pub struct Setup {
     pub sequences: Option<f64>,
     pub looks: Option<f64>,
     pub gather: Option<f64>,
+    pub hold: Option<Hold>,
     pub memory: Option<f64>,
 }
 

@@ -1,6 +1,6 @@
 //! Rows of InferenceX.
 
-use super::recipes::{cold, started};
+use super::recipes::{cold, rounds, started};
 use super::rows::{Read, of};
 use crate::names::Names;
 use crate::rows::Record;
@@ -109,13 +109,13 @@ pub(crate) fn ran(names: &Names<'_>, row: &Record) -> Option<(Setup, Load)> {
         other => other.to_owned(),
     };
     let degrees = degrees(row, gpus);
-    let way = Way::Closed { concurrency, rounds: ROUNDS, fixed: gap };
-    let load = drafted(names, Load::of(way, isl * share, osl * share), &model, &engine, degrees.dp > 1);
     let system = names.system(gpus, row.text("hardware"));
     let setup = Setup { model, weights, kv, engine, system, degrees, ..Setup::default() };
+    let way = Way::Closed { concurrency, rounds: rounds(row, &setup, osl), fixed: gap };
+    let load = drafted(names, Load::of(way, isl * share, osl * share), &setup);
     let load = Load { cold: !gap && cold(row, &setup), cached: found(row, isl), ..load };
     // NVIDIA's own runs tell no flags.
-    Some((if gap { setup } else { started(setup, concurrency, isl) }, load))
+    Some((if gap { setup } else { started(setup, concurrency, (isl, osl)) }, load))
 }
 
 /// The share of a prompt that was found in a cache, in the one set of runs that shows it: vLLM, which looks for known prompts by
@@ -139,12 +139,12 @@ fn undrafted(row: &Record, setup: &Setup) -> bool {
 /// Source: SemiAnalysisAI/InferenceX, `perf-changelog.yaml` (pull requests 594, 620, 632 and 642: 1.2.0rc6.post2 without
 /// drafts, post3 with them) and `benchmarks/dsr1_fp4_b200_trt_mtp.sh`, read 2026-11. Assumes: the acceptance that the engine's
 /// file assumes; the runs did not publish it.
-fn drafted(names: &Names<'_>, load: Load, model: &str, engine: &str, attention_dp: bool) -> Load {
-    if model != "deepseek-v3" || engine != "trtllm@1.2.0rc6.post3" {
+fn drafted(names: &Names<'_>, load: Load, setup: &Setup) -> Load {
+    if setup.model != "deepseek-v3" || setup.engine != "trtllm@1.2.0rc6.post3" {
         return load;
     }
-    let Ok((engine, _)) = names.catalog.engine(engine) else { return load };
-    let drafts = if attention_dp { 1.0 } else { 3.0 };
+    let Ok((engine, _)) = names.catalog.engine(&setup.engine) else { return load };
+    let drafts = if setup.degrees.dp > 1 { 1.0 } else { 3.0 };
     Load { drafts, accepted: steady::yielded(drafts, engine.assumed.acceptance), ..load }
 }
 
@@ -153,6 +153,10 @@ fn degrees(row: &Record, gpus: u64) -> Degrees {
     let pp = row.degree("pp_size");
     let stage = (gpus / pp).max(1);
     let attention_dp = row.degree("attention_dp_size");
+    // Four chips that cut attention four ways and hold four copies of it are a table's slip: MiniMax-M2.5 on H100 (recipe without copies) takes the
+    // same times in ten such rows as with one copy.
+    let attention_dp =
+        if attention_dp * row.degree("tp_size") > stage && row.degree("tp_size") == stage { 1 } else { attention_dp };
     let dp = if attention_dp > 1 { attention_dp.min(stage) } else { (stage / row.degree("tp_size")).max(1) };
     let ep = row.degree("moe_ep_size").min(stage);
     Degrees { tp: (stage / dp).max(1), pp, dp, ep, etp: (stage / ep).max(1), ..Degrees::default() }

@@ -9,8 +9,8 @@
 //! |------|---------|
 //! | model, weights, kv, engine, system | words of the catalogue; `-` for the checkpoint's own weights and the engine's usual cache |
 //! | tp/pp/dp/ep/etp | degrees |
-//! | `chunk=`, `sequences=`, `looks=`, `gather=`, `memory=` | flags of the engine, where the source states them: limits of a pass, steps between two looks at what has come, steps that prompts wait for those of other attention groups, share of the memory |
-//! | `c64`, `c64=` | so many in a closed loop, lengths drawn or all the same; `rounds` of the table for each |
+//! | `chunk=`, `sequences=`, `looks=`, `gather=`, `hold=`, `memory=` | flags of the engine, where the source states them: limits of a pass, steps between two looks at what has come, steps that prompts wait for those of other attention groups, steps that they are held and the share of a pass that ends it (`hold=20,0.9`), share of the memory |
+//! | `c64`, `c64=` | so many in a closed loop, lengths drawn or all the same; `rounds` of the table for each, where the line has none of its own (`rounds=50`) |
 //! | `o2.5`, `f` | so many requests a second; as many as fit |
 //! | `s32`, `d32@1024`, `p4` | a batch that starts and ends together; one decode step at a context; one pass over prompts |
 //! | input, output | mean tokens of a request |
@@ -19,6 +19,7 @@
 
 use super::{Metric, Source};
 use crate::SpecError;
+use crate::engine::Hold;
 use crate::layout::{Degrees, Layout};
 use crate::measurement::{Load, Measurement, Origin, Setup, Way};
 use serde::Deserialize;
@@ -63,7 +64,10 @@ impl Measured {
 
     /// The table that reads as these rows of one source, in an order of its own.
     pub fn write(rows: &[Measurement]) -> Self {
-        let (mut parts, mut rounds) = (Vec::new(), 0.0);
+        let mut parts = Vec::new();
+        let closed =
+            |row: &Measurement| if let Way::Closed { rounds, .. } = row.load.way { Some(rounds) } else { None };
+        let rounds = rows.iter().find_map(closed).unwrap_or(0.0);
         let mut setups: Vec<(String, Vec<(String, String)>)> = Vec::new();
         for row in rows {
             let part = (row.source.part.clone(), row.metric);
@@ -71,10 +75,11 @@ impl Measured {
                 parts.push(part);
                 parts.len() - 1
             });
-            if let Way::Closed { rounds: n, .. } = row.load.way {
-                rounds = n;
+            let (ran, mut load, figure) =
+                (setup_line(&row.setup), load_line(&row.load), format!(" {place}:{}", row.value));
+            if let Some(own) = closed(row).filter(|own| *own != rounds) {
+                let _ = write!(load, " rounds={own}");
             }
-            let (ran, load, figure) = (setup_line(&row.setup), load_line(&row.load), format!(" {place}:{}", row.value));
             let at = setups.iter().position(|(known, _)| *known == ran).unwrap_or_else(|| {
                 setups.push((ran, Vec::new()));
                 setups.len() - 1
@@ -108,6 +113,9 @@ impl Measured {
             } else if let Some(drafts) = word.strip_prefix("drafts=") {
                 let (drafts, accepted) = drafts.split_once(',')?;
                 (load.drafts, load.accepted) = (amount(drafts)?, amount(accepted)?);
+            } else if let Some(own) = word.strip_prefix("rounds=") {
+                let Way::Closed { rounds, .. } = &mut load.way else { return None };
+                *rounds = amount(own)?;
             } else if word == "cold" {
                 load.cold = true;
             } else {
@@ -161,6 +169,10 @@ fn ran(line: &str) -> Option<Setup> {
             "sequences" => setup.sequences = Some(amount(n)?),
             "looks" => setup.looks = Some(amount(n)?),
             "gather" => setup.gather = Some(amount(n)?),
+            "hold" => {
+                let (steps, share) = n.split_once(',')?;
+                setup.hold = Some(Hold { steps: amount(steps)?, share: amount(share).filter(|share| *share <= 1.0)? });
+            }
             "memory" => setup.memory = Some(amount(n).filter(|share| *share <= 1.0)?),
             _ => return None,
         }
@@ -177,7 +189,10 @@ fn setup_line(s: &Setup) -> String {
         ("gather", s.gather),
         ("memory", s.memory),
     ];
-    let limits = limits.iter().filter_map(|(name, n)| n.map(|n| format!(" {name}={n}"))).collect::<String>();
+    let mut limits = limits.iter().filter_map(|(name, n)| n.map(|n| format!(" {name}={n}"))).collect::<String>();
+    if let Some(Hold { steps, share }) = s.hold {
+        let _ = write!(limits, " hold={steps},{share}");
+    }
     let degrees = format!("{}/{}/{}/{}/{}", d.tp, d.pp, d.dp, d.ep, d.etp);
     format!("{} {weights} {kv} {} {} {degrees}{limits}", s.model, s.engine, s.system)
 }
@@ -260,7 +275,7 @@ mod tests {
         let input = 1.0..9e4_f64;
         (0..7, n.clone(), n, input, any::<bool>()).prop_map(|(kind, n, m, input, fixed)| {
             let way = match kind {
-                0 => Way::Closed { concurrency: n, rounds: 10.0, fixed },
+                0 => Way::Closed { concurrency: n, rounds: if fixed { 50.0 } else { 10.0 }, fixed },
                 1 => Way::Open { rate: n },
                 2 => Way::Full,
                 3 => Way::Static { batch: n },
@@ -280,12 +295,12 @@ mod tests {
         ) {
             let rows: Vec<Measurement> = loads.into_iter().map(|((way, input), output, value, model)| {
                 let model = ["a", "b", "c"][model].to_owned();
-                let setup = Setup { model, engine: "vllm@0.11".into(), system: "8xh100".into(), chunk: cached, looks: cached, gather: cached, memory: cached, ..Setup::default() };
+                let setup = Setup { model, engine: "vllm@0.11".into(), system: "8xh100".into(), chunk: cached, looks: cached, gather: cached, hold: cached.map(|share| Hold { steps: 20.0, share }), memory: cached, ..Setup::default() };
                 let load = Load { cached: cached.unwrap_or(0.0), cold: cached.is_some(), ..Load::of(way, input, output) };
                 let source = Origin { name: "x".into(), part: "A".into() };
                 Measurement { setup, load, metric: Metric::TpotMs, value, spread: None, source }
             }).collect();
-            let mut again = Measured { rounds: 10.0, ..Measured::write(&rows) }.read("x", &source()).unwrap();
+            let mut again = Measured::write(&rows).read("x", &source()).unwrap();
             let mut rows = rows;
             let by = |m: &Measurement| (m.setup.model.clone(), m.value.to_bits());
             rows.sort_by_key(by);

@@ -149,6 +149,13 @@ impl Work<'_> {
         Self { chunks: Many::One(chunk), ..self }
     }
 
+    /// With so many sequences more that decode, of the same context.
+    #[must_use]
+    pub fn joined(self, more: f64) -> Self {
+        let (sequences, context) = (self.sequences(), self.decodes.first().map_or(0.0, |d| d.context));
+        Self { decodes: Many::One(Decodes { sequences: sequences + more, context }), ..self }
+    }
+
     /// Tokens each decoding sequence checks: its own and its drafts.
     pub fn queries(&self) -> f64 {
         1.0 + self.drafts

@@ -10,7 +10,7 @@ use crate::pass::{KernelSet, Pass, Senses};
 use crate::placement::{self, Load};
 use crate::pools::Prompts;
 use crate::split::Split;
-use crate::steady::{Load as Loaded, Requests, Server, Steady, steady};
+use crate::steady::{Cold, Load as Loaded, Requests, Server, Steady, steady};
 use rackmath_spec::engine::{Admission, Engine, Groups, Overhead};
 use rackmath_spec::model::{Body, Formats, Mixer, Span};
 use rackmath_spec::{Catalog, Dtype, Layout, Model, Network, SpecError, System};
@@ -228,8 +228,17 @@ impl Ready {
         let (schedule, overhead) = (&self.deployment.engine.schedule, self.deployment.overhead());
         let (groups, stages) = (self.deployment.groups_apart(), self.deployment.stages());
         let gathered = self.deployment.groups_together();
-        let cold = if self.pass.latent() { overhead.cold_latent } else { Seconds::ZERO };
+        let cold = if self.pass.latent() { self.cold() } else { Cold::NONE };
         Server { timer: &self.pass, groups, gathered, stages, cold, schedule, overhead, room }
+    }
+
+    fn cold(&self) -> Cold {
+        let Deployment { engine, system, .. } = &self.deployment;
+        let here = |generation: &String| *generation == system.chip.generation;
+        let joined = engine.kernels.joined.as_ref().filter(|j| j.generations.iter().any(here));
+        let overhead = self.deployment.overhead();
+        let shapes = overhead.cold_shapes.unwrap_or(f64::INFINITY);
+        Cold { pass: overhead.cold_latent, shapes, cut: joined.map_or(Seconds::ZERO, |j| j.cold) }
     }
 
     pub fn steady(&self, room: f64, requests: &Requests, load: Loaded) -> Steady {

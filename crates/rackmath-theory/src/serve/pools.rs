@@ -391,6 +391,12 @@ impl Outcome {
         let mtok = |tokens: f64, share: f64| dollars * share / (self.rate * tokens) * 1e6;
         (self.rate > 0.0).then(|| (mtok(requests.output, 1.0 - prompt), mtok(requests.input, prompt)))
     }
+
+    /// Dollars per million output tokens where these pay for their prompts too.
+    pub fn usd_per_mtok_with_prompts(&self, requests: &Requests, price: Option<f64>) -> Option<f64> {
+        let (output, input) = self.usd_per_mtok(requests, price)?;
+        Some(output + input * requests.input / requests.output)
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@
 //! | f, s, k, p | share, size, chunks, stages | 1 | share of passes with prompt tokens, how many they carry, passes a prompt needs, pipeline stages |
 //! | T | [`StepTimer`] | s | the time of a pass with n decoding sequences and s prompt tokens |
 //! | r, w | queue, burst | s | waiting for memory; waiting behind the first wave of prompts |
+//! | H | held | 1 | decode steps that the first prompt of a pass is held back, so that others join it |
 //! | W | window | 1 | decode steps between two looks at what has come; those who wait for one look are computed together |
 //!
 //! Where prompts have passes of their own, T(m, s) is a decode step and, before it, the passes that its prompts need: one, or λ P / s
@@ -129,12 +130,42 @@ pub struct Server<'a, T = Pass> {
     pub gathered: f64,
     /// Pipeline stages; each works on a share of the sequences.
     pub stages: f64,
-    /// What a pass of the first wave takes longer where nobody warmed it up.
-    pub cold: Seconds,
+    pub cold: Cold,
     pub schedule: &'a Schedule,
     pub overhead: &'a Overhead,
     /// Sequences whose cache fits, in this group.
     pub room: f64,
+}
+
+/// What is built while the first wave waits, on a server that nobody warmed up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cold {
+    /// For each shape that its passes have.
+    pub pass: Seconds,
+    /// How many shapes there are.
+    pub shapes: f64,
+    /// Once, when a prompt is first cut: the kernel that joins its pieces.
+    pub cut: Seconds,
+}
+
+impl Cold {
+    /// Nothing is built.
+    pub const NONE: Self = Self { pass: Seconds::ZERO, shapes: f64::INFINITY, cut: Seconds::ZERO };
+
+    /// What a request waits for on average, in a wave of so many passes: those before it met K (1 - e^(-x/K)) of the K shapes, as
+    /// many as there were passes x while these are few.
+    fn wait(&self, passes: f64) -> f64 {
+        let (k, p) = (self.shapes, passes - 1.0);
+        // The first pass waits for one build, the last for all of them.
+        let met = if p <= 0.0 {
+            0.0
+        } else if k.is_finite() {
+            k * (1.0 + k / p * float::exp_m1(-p / k))
+        } else {
+            p / 2.0
+        };
+        self.pass.get() * (1.0 + met)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -213,15 +244,23 @@ impl<T: StepTimer> Server<'_, T> {
         if self.schedule.even_stages { self.stages } else { 1.0 }
     }
 
-    /// Steps over which prompts gather when so many begin in each: those between two looks, or until every attention group
-    /// has a prompt. The longest of g waits of mean 1/λ takes H/λ, H the sum of 1/i up to g; whichever ends first counts.
-    fn window(&self, per_step: f64) -> f64 {
-        let Schedule { looks, gather, .. } = *self.schedule;
-        if self.gathered < 2.0 || gather <= looks {
-            return looks;
+    /// Steps that a prompt waits at most until every attention group has one, when so many begin in each group and step. The longest of the
+    /// g - 1 waits of the others, of mean 1/λ, takes their sum of 1/i over λ; whichever ends first counts.
+    fn gathered(&self, per_step: f64) -> f64 {
+        let gather = self.schedule.gather;
+        if self.gathered < 2.0 || gather <= self.schedule.looks {
+            return 0.0;
         }
-        let longest: f64 = (1..=self.gathered as u32).map(|i| 1.0 / f64::from(i)).sum();
-        looks.max(1.0 / (1.0 / gather + per_step / longest))
+        let longest: f64 = (1..self.gathered as u32).map(|i| 1.0 / f64::from(i)).sum();
+        1.0 / (1.0 / gather + per_step / longest)
+    }
+
+    /// Steps that the first prompt of a pass is held back, when so many begin in each: until the hold ends or the prompts behind it fill the
+    /// pass to its share; whichever ends first counts.
+    fn held(&self, per_step: f64, decoding: f64, new: f64) -> f64 {
+        let Some(hold) = self.schedule.hold.filter(|h| h.steps > 0.0) else { return 0.0 };
+        let behind = (hold.share * self.schedule.chunk - decoding) / new - 1.0;
+        if behind > 0.0 { 1.0 / (1.0 / hold.steps + per_step / behind) } else { 0.0 }
     }
 
     /// Sequences that hold a cache at most: what memory and the engine allow.
@@ -249,7 +288,7 @@ pub fn steady<T: StepTimer>(server: &Server<T>, requests: &Requests, load: Load)
             // Little: those who wait leave at the rate of the server.
             s.queue = if s.rate > 0.0 { Seconds::s(s.waiting / s.rate) } else { Seconds::ZERO };
             if burst > 0.0 {
-                let built = if cold { server.cold.get() } else { 0.0 };
+                let built = if cold { server.cold } else { Cold::NONE };
                 s.ttft += Seconds::s(burst * first_wave(server, requests, running, built)?);
             }
             s
@@ -350,10 +389,13 @@ fn at<T: StepTimer>(
 
 /// Passes when `per_step` prompts begin in each, in clumps.
 fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: f64, arrivals: Arrivals) -> Found<T> {
-    // Who waits for the same look travels together; an idle engine looks at once.
-    let window = 1.0 + (server.window(per_step) - 1.0) * arrivals.others.min(1.0);
-    let clump = arrivals.clump * window;
+    // Who waits for the same look travels together; an idle engine looks at once, and waits for no other group.
+    let busy = arrivals.others.min(1.0);
+    let (window, gathered) = (1.0 + (server.schedule.looks - 1.0) * busy, server.gathered(per_step) * busy);
     let new = requests.new_tokens();
+    // Passes with prompts are 1/λ + H steps apart where the first of each is held for H: to the second order in λ H, prompts that clump 2 H.
+    let held = server.held(per_step, n, new) * busy;
+    let clump = arrivals.clump * (window.max(gathered) + 2.0 * held);
     let decoding = n / server.stages;
     let room = server.prompt_room(decoding, requests);
     let chunks = Chunks::of(new, room, Rest::Shared);
@@ -383,8 +425,11 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
         let beside = Beside { most: rows, mean: rows - size * (1.0 - filled) };
         Work { beside: (arrivals.groups > 1.0).then_some(beside), ..work }
     };
-    let (mixed, alone, waits) = if server.schedule.prompts == Prompts::RideAlong {
-        let work = with_prompts(base.with(prompt));
+    // A prompt whose cache is there but for its last token is one more sequence that decodes: kernels see no prompt.
+    let found = new <= 1.0;
+    let joined = if found { base.joined(prompts) } else { base.with(prompt) };
+    let (mixed, alone, waits) = if found || server.schedule.prompts == Prompts::RideAlong {
+        let work = with_prompts(joined);
         let mut both = server.timer.time(&work)?;
         // Behind another pass with prompts, nothing hides what the host does for this one.
         let host = server.timer.host(&work);
@@ -404,8 +449,10 @@ fn mix<T: StepTimer>(server: &Server<T>, requests: &Requests, n: f64, per_step: 
     let met = any * arrivals.foreign_prompts();
     let step = decode.time() * (1.0 - met) + mixed.time() * met;
     let mut first = first_token(server, decode.time().get(), alone.get(), met, arrivals);
-    // Who comes between two looks waits for half of the steps.
-    first += (window - 1.0) / 2.0 * decode.time().get() + behind * alone.get();
+    // Who comes between two looks waits for half of the steps; of those held together, in all groups, the first for all H steps and λ H for half.
+    let together = |steps: f64, rate: f64| steps * (1.0 + rate * steps / 2.0) / (1.0 + rate * steps);
+    let waited = (window - 1.0) / 2.0 + together(held, per_step) + together(gathered, per_step * server.gathered);
+    first += waited * decode.time().get() + behind * alone.get();
     if arrivals.others < 1.0 {
         // Who finds the engine idle waits for nobody, but all of the host shows: before the chips begin, until the pass
         // behind is launched, and to hand the token out.
@@ -493,20 +540,22 @@ fn first_token<T>(server: &Server<T>, decode: f64, prompt: f64, share: f64, arri
     met * (rest + ahead * mean)
 }
 
-/// Mean wait of the first wave: all prompts at once, served in order, each pass longer by what is built for it.
+/// Mean wait of the first wave: all prompts at once, served in order, each pass longer by what is built for it. The first has a
+/// pass of its own, as nobody else has come yet; where the others do not fit into one, a prompt is cut, and all of them wait for what
+/// joins its pieces: results are handed out behind the next launch.
 fn first_wave<T: StepTimer>(
     server: &Server<T>,
     requests: &Requests,
     running: f64,
-    built: f64,
+    built: Cold,
 ) -> Result<f64, T::Uncovered> {
     let new = requests.new_tokens();
     let (tokens, full) = (running * new, server.schedule.chunk.max(new));
     let together = if tokens <= full { running } else { full / new };
     let pass = server.timer.time(&Work::prefill(together, new, requests.past()))?.time().get();
-    // The first pass waits for one build, the last for all of them.
-    let built = built * f64::midpoint((tokens / full).max(1.0), 1.0);
-    Ok(built + if tokens <= full { pass } else { 0.5 * tokens / full * pass })
+    let others = (running - 1.0).max(0.0);
+    let joined = if others * new > full { built.cut.get() * others / running } else { 0.0 };
+    Ok(built.wait(tokens / full) + joined + if tokens <= full { pass } else { 0.5 * tokens / full * pass })
 }
 
 fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: f64) -> Found<T> {
@@ -538,4 +587,21 @@ fn open<T: StepTimer>(server: &Server<T>, requests: &Requests, rate: f64, most: 
     let busy = (rate * per_prompt / server.prompt_stages()).min(0.95);
     s.ttft += Seconds::s(busy / (2.0 * (1.0 - busy)) * per_prompt * (1.0 + requests.spread.prompt_cv2));
     Ok(s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 25 shapes of 0.6 s: 58 passes wait for 0.6 (1 + 25 (1 - 25/57 (1 - e^(-57/25)))) = 9.7 s, however many for 15.6 at most.
+    #[test]
+    fn a_cold_wave_waits_for_shapes_and_not_for_passes() {
+        let few = Cold { pass: Seconds::s(0.6), shapes: 25.0, ..Cold::NONE };
+        let all = Cold { shapes: f64::INFINITY, ..few };
+        assert!((few.wait(58.0) - 9.69).abs() < 0.01, "{}", few.wait(58.0));
+        assert!((few.wait(1e6) - 15.6).abs() < 0.01 && few.wait(0.3) == 0.6 && all.wait(0.3) == 0.6);
+        // While passes are few each has a shape of its own.
+        assert!((few.wait(2.0) / all.wait(2.0) - 1.0).abs() < 0.02 && (all.wait(58.0) - 0.6 * 29.5).abs() < 1e-9);
+        assert_eq!(Cold::NONE.wait(100.0), 0.0);
+    }
 }

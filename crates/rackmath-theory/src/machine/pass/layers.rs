@@ -157,6 +157,7 @@ impl Pass {
                 Launches {
                     layers: shape.n_layers(),
                     experts: if prep.fused { 0 } else { shape.moe_layers() },
+                    expert: prep.launch_expert.unwrap_or(d.overhead().launch_expert),
                     latent: shape.latent_layers(),
                 },
             ),
@@ -191,6 +192,7 @@ pub(super) struct Prep<'a> {
     draft: Option<Layer<'a>>,
     experts: Option<(Silicon, MoeFound, MoeFormat)>,
     fused: bool,
+    launch_expert: Option<Seconds>,
     /// The engine's one rule for experts, where it has one.
     plain: Option<PlainKernel>,
     pub(super) silicon: Silicon,
@@ -210,6 +212,7 @@ impl<'a> Prep<'a> {
             draft: None,
             experts: None,
             fused: false,
+            launch_expert: None,
             plain: engine.plain_on(chip).and_then(|p| PlainKernel::of(p, chip, d.formats.routed)),
             silicon,
             assumed: Vec::new(),
@@ -278,14 +281,15 @@ impl<'a> Prep<'a> {
             Some(silicon) => (wanted, silicon),
             None => (fallback, silicon(chip, fallback.math())?),
         };
-        let (family, fused) = engine.experts(&generation, format, self.d.layout.degrees().dp > 1);
+        let rule = engine.experts(&generation, format, self.d.layout.degrees().dp > 1);
+        let family = rule.map_or("default", |rule| &rule.family);
         let found = self.kernels.moe().find(family, format, &generation).ok()?;
         if !engine.ideal && engine.plain.is_none() && found.matched != MoeMatch::Exact {
             let (family, from) = (family.to_string(), found.matched);
             self.borrow(Assumption::Experts { family, format, generation, from });
         }
         self.experts = Some((silicon, found, format));
-        self.fused = fused;
+        (self.fused, self.launch_expert) = rule.map_or((false, None), |rule| (rule.fused, rule.launch));
         Some(())
     }
 

@@ -16,12 +16,15 @@
 //! Source: vLLM, design document on CUDA graphs (modes FULL_AND_PIECEWISE and PIECEWISE); times in `catalog/engines`.
 
 use rackmath_spec::engine::{Overhead, Replay, Schedule};
+use rackmath_units::Seconds;
 
 /// Layers whose kernels the host launches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Launches {
     pub(super) layers: u64,
     pub(super) experts: u64,
+    /// What experts of one of them take.
+    pub(super) expert: Seconds,
     pub(super) latent: u64,
 }
 
@@ -46,7 +49,7 @@ impl Replays {
             Replay::Pieces => layers * o.launch_piece.get(),
         };
         // What is launched in pieces is launched no slower than one by one.
-        let each = layers * o.launch.get() + experts * o.launch_expert.get() + latent * o.launch_latent.get();
+        let each = layers * o.launch.get() + experts * l.expert.get() + latent * o.launch_latent.get();
         Self {
             most: s.graph,
             steps: s.graph_steps.clone(),
@@ -110,7 +113,11 @@ mod tests {
 
     fn replays() -> Replays {
         let (engine, _) = rackmath_catalog::embedded().engine("vllm").unwrap();
-        Replays::of(&engine.schedule, &engine.overhead, Launches { layers: 32, experts: 0, latent: 0 })
+        Replays::of(
+            &engine.schedule,
+            &engine.overhead,
+            Launches { layers: 32, experts: 0, expert: Seconds::ZERO, latent: 0 },
+        )
     }
 
     /// vLLM 0.25 captures 1, 2, 4, 8 to 256 by 8 and 272 to 512 by 16: 51 sizes.
@@ -143,14 +150,17 @@ mod tests {
         assert!(o.launch_piece < o.launch);
         // SGLang launches the experts of a layer apart: 61 layers, 58 of them with experts, are 61 x 0.06 + 58 x 2.2 ms.
         let (sglang, _) = rackmath_catalog::embedded().engine("sglang").unwrap();
-        let deepseek = Launches { layers: 61, experts: 58, latent: 61 };
+        let deepseek = Launches { layers: 61, experts: 58, expert: sglang.overhead.launch_expert, latent: 61 };
         let sglang = Replays::of(&sglang.schedule, &sglang.overhead, deepseek);
         let launch = sglang.launch(4096.0, true).0;
         assert!((launch - (61.0 * 60e-6 + 58.0 * 2200e-6)).abs() < 1e-9, "{launch}");
         // It captures passes without prompts alone, however few tokens a prompt has.
         assert_eq!((sglang.launch(16.0, true).0, sglang.launch(16.0, false).0), (launch, 0.0));
-        // TensorRT-LLM: generated experts are one call, latent attention is not.
+        // Experts whose rule states a launch of their own take that.
         let (trtllm, _) = rackmath_catalog::embedded().engine("trtllm@1.2").unwrap();
+        let rule = |format: &str| trtllm.experts("hopper", format.parse().unwrap(), false).and_then(|rule| rule.launch);
+        assert!(rule("mxfp4-a16").unwrap() > trtllm.overhead.launch_expert && rule("fp8-block").is_none());
+        // TensorRT-LLM: generated experts are one call, latent attention is not.
         let one_call = Replays::of(&trtllm.schedule, &trtllm.overhead, Launches { experts: 0, ..deepseek });
         let launch = one_call.launch(1024.0, true).0;
         assert!((launch - 61.0 * (60e-6 + 1600e-6)).abs() < 1e-9, "{launch}");
