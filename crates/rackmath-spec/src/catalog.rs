@@ -279,6 +279,11 @@ impl Catalog {
         Ok(Arc::new(model))
     }
 
+    /// Whether a name is of files of llama.cpp and says nothing of how wide their weights are.
+    pub fn leaves_format_open(&self, name: &str) -> bool {
+        !self.holds(Kind::Models, name) && name::leaves_format_open(name)
+    }
+
     /// The longest sequence of a checkpoint, where its name tells it from a sister of the same shapes.
     pub fn context_of(&self, name: &str) -> Option<u64> {
         let (base, _) = self.base(name).ok()?;
@@ -654,5 +659,5 @@ fn of_chips(chip: Arc<Chip>, n: u64) -> System {
         1 => (own, chip.name.clone()),
         n => (format!("{n}x{own}"), format!("{n} x {}", chip.name)),
     };
-    System { id, name, chip, n_chips: n, levels, power: None, facts: Vec::new() }
+    System { id, name, chip, n_chips: n, levels, rewired: false, power: None, facts: Vec::new() }
 }

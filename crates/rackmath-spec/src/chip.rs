@@ -247,8 +247,13 @@ impl Memory {
 
     /// The same of the three figures by themselves.
     pub(crate) fn size_of(usable: Option<Bytes>, seen: Option<Bytes>, capacity: Bytes) -> Bytes {
-        // Sheets count in GB and mean GiB.
-        usable.or(seen).unwrap_or_else(|| Bytes::gib(capacity.as_gb()) * Self::SEEN_OF_SHEET)
+        usable.or(seen).unwrap_or_else(|| Self::meant(capacity) * Self::SEEN_OF_SHEET)
+    }
+
+    /// Sheets count in GB and mean GiB; a sheet that says GiB, which comes to no round number of GB, says what it means.
+    fn meant(capacity: Bytes) -> Bytes {
+        let tenths = capacity.as_gb() * 10.0;
+        if (tenths - tenths.round()).abs() < 1e-6 { Bytes::gib(capacity.as_gb()) } else { capacity }
     }
 
     /// Bytes a program finds when it asks for the total.

@@ -118,6 +118,9 @@ pub struct History {
     /// Flags by the last version read that has them, where that is not the newest.
     #[serde(default)]
     pub until: BTreeMap<String, BTreeSet<String>>,
+    /// What the newest version has in the place of flags that went.
+    #[serde(default)]
+    pub instead: BTreeMap<String, String>,
 }
 
 /// What the versions of a command know of a flag.

@@ -122,11 +122,16 @@ impl SpecError {
         };
         let problem = self.file.as_ref().map_or(problem.clone(), |file| format!("{file}: {problem}"));
         let spelled = |hint: &String| {
-            let parts = hint.split('{').map(|part| match part.split_once('}') {
-                Some((field, rest)) => give(field) + rest,
-                None => part.to_owned(),
-            });
-            parts.collect()
+            // Braces around anything but the name of a field are a text's own, such as those of JSON.
+            let named = |field: &str| {
+                !field.is_empty() && field.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+            };
+            let mut parts = hint.split('{');
+            let first = parts.next().unwrap_or_default().to_owned();
+            parts.fold(first, |text, part| match part.split_once('}') {
+                Some((field, rest)) if named(field) => text + &give(field) + rest,
+                _ => text + "{" + part,
+            })
         };
         Shown { problem, field, hint: self.hint.as_ref().map(spelled) }
     }

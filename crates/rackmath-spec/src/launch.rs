@@ -60,6 +60,12 @@ pub struct Start {
     pub layers: Option<u64>,
     /// `--n-cpu-moe`: layers whose experts stay in host memory.
     pub expert_layers: Option<u64>,
+    /// `--override-tensor`: layers whose experts stay in host memory, by their numbers.
+    pub expert_at: Option<Vec<u64>>,
+    /// `--fit`: whether what was not said is lowered until the model fits; `--fit-target`, `--fit-ctx`.
+    pub fit: Option<bool>,
+    pub fit_spare: Option<Bytes>,
+    pub fit_longest: Option<u64>,
     /// `--tensor-split`: shares of the cards, in their order.
     pub shares: Option<Vec<f64>>,
     /// `--split-mode`: how a model is dealt to several cards.

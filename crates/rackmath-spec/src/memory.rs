@@ -4,9 +4,10 @@
 //! bytes for each thing that causes it, so that it carries over to models and chips nobody started. What the equations do with it
 //! stands in the theory crate's `budget` page.
 
+use crate::Chip;
 use crate::engine::Version;
 use crate::file::noun::{share, text_or_none};
-use rackmath_units::Fraction;
+use rackmath_units::{Bytes, Fraction};
 use serde::Deserialize;
 
 /// The rules of some versions of an engine.
@@ -87,6 +88,8 @@ pub struct MemoryRule {
     /// pixels that span two frames); none when 0.
     #[serde(default)]
     pub film_pairs: u64,
+    /// How it lowers what was not said until the model fits, where it does.
+    pub fit: Option<Fit>,
     pub source: String,
 }
 
@@ -155,6 +158,29 @@ pub struct Reserve {
 }
 
 /// What an engine takes for granted on a kind of chip.
+/// How an engine lowers what was not said until the model fits (llama.cpp): first the context, then what lies on the card.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fit {
+    /// What stays free on each card.
+    pub spare_mib: f64,
+    /// Tokens below which the context is not lowered.
+    pub least_tokens: u64,
+    /// Contexts are multiples of this.
+    pub step_tokens: u64,
+    pub source: String,
+}
+
+impl MemoryRule {
+    /// What is taken for granted on a chip with so much memory.
+    pub fn usual_on(&self, chip: &Chip, memory: Bytes) -> Option<&Usual> {
+        self.usual.iter().find(|usual| {
+            usual.below_gib.is_none_or(|gib| memory < Bytes::gib(gib))
+                && usual.generation.as_deref().is_none_or(|generation| generation == chip.generation)
+        })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Usual {

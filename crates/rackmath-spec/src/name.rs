@@ -205,6 +205,16 @@ pub fn is_gguf(name: &str) -> bool {
     word || (owner.is_empty() && bare.contains(':'))
 }
 
+/// Whether a name is of files of llama.cpp and says nothing of how wide their weights are.
+pub fn leaves_format_open(name: &str) -> bool {
+    let lower = name.trim().to_ascii_lowercase();
+    let bare = lower.rsplit('/').next().unwrap_or(&lower);
+    let pieces: Vec<&str> = bare.split(|c: char| !c.is_ascii_alphanumeric()).filter(|p| !p.is_empty()).collect();
+    let says =
+        |at: usize| (1..=4).any(|n| at + n <= pieces.len() && format(&pieces[at..at + n].join("-"), true).is_some());
+    is_gguf(name) && !(0..pieces.len()).any(says)
+}
+
 /// A name in words.
 struct Cut {
     words: Vec<String>,

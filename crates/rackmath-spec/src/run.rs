@@ -28,6 +28,8 @@ pub struct TrainingRun {
     #[serde(default, deserialize_with = "amount::<_, Tokens>")]
     pub tokens: Option<Interval>,
     pub mfu: Option<Interval>,
+    /// Share of the hours that were training, where it was printed: stops, restarts and lost work are the rest.
+    pub effective: Option<Interval>,
     pub days: Option<Interval>,
     /// Unexpected stops, and the days they were counted over.
     #[serde(default, deserialize_with = "stops")]
@@ -85,7 +87,7 @@ fn stops<'de, D: Deserializer<'de>>(d: D) -> Result<Option<(f64, f64)>, D::Error
 pub(crate) fn read(id: &str, text: &str) -> Result<TrainingRun, SpecError> {
     let file = format!("run {id}");
     let run: TrainingRun = noun(&file, id, text, &[])?;
-    for (field, pair, most) in [("mfu", run.mfu, 1.0), ("days", run.days, 1e6)] {
+    for (field, pair, most) in [("mfu", run.mfu, 1.0), ("effective", run.effective, 1.0), ("days", run.days, 1e6)] {
         if let Some((low, high)) = pair.filter(|(low, high)| !(*low > 0.0 && low <= high && *high <= most)) {
             let expected = "a low end above 0, then a high end";
             return Err(SpecError::field(&file, field, format!("{low} to {high}"), expected));

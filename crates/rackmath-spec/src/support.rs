@@ -263,8 +263,26 @@ pub struct EngineSupport {
     lacks_parallel: BTreeMap<Parallel, String>,
     /// Where it cuts experts that are narrow by blocks of 128 x 128 in whole blocks alone: the source that says so.
     whole_blocks: Option<String>,
+    /// Formats it reads nowhere but where they are listed, with the source that says no.
+    #[serde(default)]
+    lacks_formats: BTreeMap<Listed, String>,
+    /// What it does with a model that drafts and has other words.
+    pub drafters: Option<DrafterRule>,
     #[serde(default)]
     on: Vec<OnFamily>,
+}
+
+/// What an engine does with a model that drafts for another one and numbers other words.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrafterRule {
+    /// Words by which both vocabularies may differ.
+    pub words_apart: u64,
+    /// Whether it ends there; else it starts and drafts nothing.
+    pub ends: bool,
+    /// What it prints, {N} for the words of the model and {M} for those of the drafter.
+    pub prints: String,
+    source: Vec<String>,
 }
 
 /// What an engine does when asked for more tokens than the model has positions for.
@@ -347,7 +365,10 @@ impl OnFamily {
             None if has(&self.native) => Format::Native,
             None if has(&self.weight_only) => Format::WeightOnly,
             None if has(&self.emulated) => Format::Emulated,
-            None => Format::Unknown,
+            None => match of.lacks_formats.iter().find(|(one, _)| one.is(format)) {
+                Some((_, key)) => Format::Refused(of.cited(key)),
+                None => Format::Unknown,
+            },
         }
     }
 
@@ -412,8 +433,10 @@ pub(crate) fn read(id: &str, text: &str, families: &ChipFamilies) -> Result<Engi
         if known { Ok(()) } else { Err(SpecError::field(&file, field, key, "a key of [sources]")) }
     };
     support.lacks_parallel.values().try_for_each(|k| key("lacks_parallel", k))?;
+    support.lacks_formats.values().try_for_each(|k| key("lacks_formats", k))?;
     support.elsewhere_source.iter().try_for_each(|k| key("elsewhere_source", k))?;
     support.context.iter().flat_map(|c| &c.source).try_for_each(|k| key("context.source", k))?;
+    support.drafters.iter().flat_map(|d| &d.source).try_for_each(|k| key("drafters.source", k))?;
     let mut seen: Vec<&str> = Vec::new();
     for (i, on) in support.on.iter().enumerate() {
         for family in &on.families {

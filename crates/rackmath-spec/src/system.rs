@@ -17,6 +17,8 @@ pub struct System {
     pub n_chips: u64,
     /// Networks, innermost first; a level may join more chips than this machine has.
     pub levels: Vec<Level>,
+    /// Whether a link that was given joins the chips instead of their own.
+    pub rewired: bool,
     pub power: Option<Cited<Watts>>,
     /// Other facts worth showing: weight, cables, hops.
     pub facts: Vec<(String, Cited<String>)>,
@@ -126,7 +128,7 @@ pub(crate) fn read(
             level.link = if n == 0 { chip.link.kind.clone() } else { SCALE_OUT.into() };
         }
     }
-    Ok(System { id, name, chip, n_chips, levels, power, facts: facts.into_iter().collect() })
+    Ok(System { id, name, chip, n_chips, levels, rewired: false, power, facts: facts.into_iter().collect() })
 }
 
 /// A torus must multiply out to its chips, and shares must be sensible.

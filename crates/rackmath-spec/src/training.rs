@@ -145,6 +145,9 @@ pub struct MemoryRecipe {
     /// Whether inputs of products of 8 bits are kept in 8 bits until the backward pass.
     #[serde(default)]
     pub narrow_inputs: bool,
+    /// Whether an update works on lists of all tensors at once, as PyTorch's own optimizers do unless told.
+    #[serde(default)]
+    pub lists: bool,
     /// How the makers measured the memory they printed: whether `reserve` was in it.
     pub reserve_seen: bool,
 }

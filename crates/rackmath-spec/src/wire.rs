@@ -82,6 +82,7 @@ impl Wire {
 
     /// Joins the chips of a machine, in place of what joined them.
     pub fn join(&self, system: &mut System) {
+        system.rewired = true;
         let topology = topology(&self.kind);
         let chips = if self.pair { 2 } else { system.n_chips.max(2) };
         let level = Level {

@@ -140,7 +140,7 @@ fn a_chosen_layout_holds_attention_as_often_as_fits() {
 #[test]
 fn sglang_counts_attention_groups_in_its_degree() {
     let line = "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --mem-fraction-static 0.9";
-    let a = checked(&format!("{line} --enable-dp-attention --dp 8"), "8xh100", "");
+    let a = checked(&format!("{line} --enable-dp-attention --dp 8"), "h100", "");
     assert!(!a.starts && a.changes.iter().any(|c| c.flag == "--tp-size 16"), "{:?}", a.changes);
 }
 
@@ -655,7 +655,7 @@ fn a_degree_that_the_model_does_not_allow_is_not_asked_for_on_more_chips() {
 
 #[test]
 fn a_card_that_is_too_small_is_told_the_most_layers_that_start() {
-    let line = "llama-server -m qwen3-32b-q4_k_m.gguf -c 32768";
+    let line = "llama-server -m qwen3-32b-q4_k_m.gguf -c 32768 --fit off";
     let a = checked(line, "rtx-4090", "");
     // Weights are one buffer, the cache of 64 layers of 8 heads of 128 keys and values the next: 8,192 MiB with 5.06 GiB left.
     let said = format!("{:?}", a.refusal);
@@ -664,7 +664,7 @@ fn a_card_that_is_too_small_is_told_the_most_layers_that_start() {
     let n: u64 = change.flag[5..].parse().unwrap();
     let starts = |n: u64| checked(&format!("{line} -ngl {n}"), "rtx-4090", "").starts;
     assert!(n == 56 && starts(n) && !starts(n + 1), "{n}");
-    let experts = checked("llama-server -m gpt-oss-120b-mxfp4.gguf -c 65536", "rtx-5090", "");
+    let experts = checked("llama-server -m gpt-oss-120b-mxfp4.gguf -c 65536 --fit off", "rtx-5090", "");
     let change = experts.changes.iter().find(|c| c.flag.starts_with("--n-cpu-moe ")).expect("experts beside it");
     assert!(
         checked(&format!("llama-server -m gpt-oss-120b-mxfp4.gguf -c 65536 {}", change.flag), "rtx-5090", "").starts
@@ -714,4 +714,173 @@ fn what_is_offered_is_known_to_run_and_matrices_are_cut_in_whole_blocks() {
         checked("vllm serve deepseek-ai/DeepSeek-R1-0528 -tp 16 --enable-expert-parallel", "gb200-nvl72", "").starts
     );
     assert!(!checked("vllm serve Qwen/Qwen3-32B-FP8 -tp 2 --quantization awq", "2xa100-80gb", "").starts);
+}
+
+#[test]
+fn a_drafter_has_the_models_words_and_stands_beside_it() {
+    let line = |model: &str, drafter: &str| {
+        let drafts = format!("{{\"model\":\"{drafter}\",\"num_speculative_tokens\":5}}");
+        format!("vllm serve {model} -tp 4 --speculative-config '{drafts}'")
+    };
+    let llama = "meta-llama/Llama-3.3-70B-Instruct";
+    let other = checked(&line(llama, "Qwen/Qwen3-0.6B"), "4xh100", "");
+    let said = format!("{:?} {:?}", other.verdict, other.refusal);
+    assert!(!other.starts && said.contains("vocab_size=151936") && said.contains("llama-3.2-1b"), "{said}");
+    let own = checked(&line(llama, "meta-llama/Llama-3.2-1B-Instruct"), "4xh100", "");
+    let alone = checked(&format!("vllm serve {llama} -tp 4"), "4xh100", "");
+    // By hand: 1.236e9 weights of 2 bytes over 4 cards are 0.576 GiB; 16 layers keep 8 KiB a token beside 80 KiB.
+    assert!((own.weights_gib - alone.weights_gib - 0.576).abs() < 0.01, "{}", own.weights_gib);
+    let each = |a: &Answer| a.kv_cache_gib * 1_048_576.0 / a.kv_cache_tokens as f64;
+    assert!((each(&own) - 88.0).abs() < 0.1 && (each(&alone) - 80.0).abs() < 0.1, "{} {}", each(&own), each(&alone));
+    // Words that are translated are no reason to end; llama.cpp starts and drafts nothing.
+    let drafts = r#"{"model":"Qwen/Qwen3-0.6B","num_speculative_tokens":5,"use_heterogeneous_vocab":true}"#;
+    assert!(checked(&format!("vllm serve {llama} -tp 4 --speculative-config '{drafts}'"), "4xh100", "").starts);
+    let file = checked("llama-server -m llama-3.1-8b-q4_k_m.gguf -md qwen3-0.6b-q8_0.gguf -c 8192", "rtx-4090", "");
+    assert!(file.starts && file.assumptions.iter().any(|r| r.says == "check_undrafted"), "{:?}", file.assumptions);
+}
+
+#[test]
+fn patterns_put_experts_where_the_flags_for_it_do() {
+    let line = |more: &str| {
+        checked(&format!("llama-server -m GLM-4.5-Air-Q4_K_M.gguf -ngl 99 -c 32768 {more}"), "rtx-4090", "")
+    };
+    let all = line("--cpu-moe");
+    for pattern in ["exps=CPU", r"'\.ffn_.*_exps\.=CPU'", r"'blk\.([0-9]|[1-4][0-9])\.ffn_.*_exps\.=CPU'"] {
+        let a = line(&format!("-ot {pattern}"));
+        assert!(a.starts && (a.weights_gib - all.weights_gib).abs() < 1e-9, "{pattern}: {}", a.weights_gib);
+    }
+    // The first layer has no experts: those of 36 layers from the first on are those of layers 10 to 44.
+    let (some, counted) = (line(r"-ot 'blk\.([123][0-9]|4[0-4])\..*exps=CPU'"), line("--n-cpu-moe 36"));
+    assert!((some.weights_gib - counted.weights_gib).abs() < 1e-9, "{} {}", some.weights_gib, counted.weights_gib);
+    let unread = line("-ot 'blk.1.attn.*=CPU'");
+    assert!(!unread.starts && unread.cautions.iter().any(|r| r.says == "flag_unmodelled"), "{:?}", unread.cautions);
+}
+
+#[test]
+fn llama_cpp_lowers_what_the_line_leaves_open_until_it_fits() {
+    let line = |more: &str| checked(&format!("llama-server -m qwen3-32b-q4_k_m.gguf {more}"), "rtx-4090", "");
+    let left = |a: &Answer| a.total_gib - a.weights_gib - a.activation_gib - a.non_torch_gib - a.kv_cache_gib;
+    let open = line("");
+    // 256 tokens more of 64 layers of 4 KiB would be 64 MiB, and a GiB stays free.
+    assert!(open.starts && (1.0..1.0625).contains(&left(&open)), "{}", left(&open));
+    assert!(open.max_model_len.is_multiple_of(256) && open.max_model_len < 40_960);
+    assert_eq!(line("-ngl 99").max_model_len, open.max_model_len);
+    assert!(!line("--fit off").starts && !line("-ngl 99 -c 40960").starts);
+    let told = line("-c 40960");
+    assert!(told.starts && told.max_model_len == 40_960 && told.weights_gib < open.weights_gib, "{}", told.weights_gib);
+    assert!(line("--fit-target 4096").max_model_len < open.max_model_len);
+    // Experts go before layers do, and the context to its floor before either.
+    let experts = checked("llama-server -m GLM-4.5-Air-Q4_K_M.gguf", "rtx-4090", "");
+    assert!(experts.starts && experts.max_model_len == 4096 && left(&experts) >= 1.0, "{}", left(&experts));
+    assert!(experts.cautions.iter().any(|r| r.says == "check_fitted"), "{:?}", experts.cautions);
+    // A version without the flag has nothing of the kind.
+    let old = checked("llama-server -m qwen3-32b-q4_k_m.gguf", "rtx-4090", "llamacpp@0.3.9");
+    assert!(!old.starts, "{:?}", old.verdict);
+}
+
+#[test]
+fn only_cards_that_are_visible_are_there() {
+    for (before, after, on, starts) in [
+        ("CUDA_VISIBLE_DEVICES=0", "-tp 2", "2xh100", false),
+        ("CUDA_VISIBLE_DEVICES=0,1", "-tp 2", "2xh100", true),
+        ("CUDA_VISIBLE_DEVICES=GPU-a1,GPU-b2", "-tp 4", "8xh100", false),
+        ("CUDA_VISIBLE_DEVICES=", "", "h100", false),
+        ("CUDA_VISIBLE_DEVICES=0,-1,1", "-tp 2", "h100", false),
+        ("HIP_VISIBLE_DEVICES=0,1", "-tp 4", "8xmi300x", false),
+        ("NVIDIA_VISIBLE_DEVICES=all", "-tp 2", "2xh100", true),
+    ] {
+        let a = checked(&format!("{before} vllm serve Qwen/Qwen3-32B --max-model-len 8192 {after}"), on, "");
+        assert_eq!(a.starts, starts, "{before} {after}: {:?}", a.refusal);
+    }
+    let docker = "docker run --gpus '\"device=0,1\"' vllm/vllm-openai:v0.19.0 --model Qwen/Qwen3-32B";
+    assert!(!checked(&format!("{docker} -tp 4"), "8xh100", "").starts);
+    assert!(checked(&format!("{docker} -tp 2"), "8xh100", "").starts);
+}
+
+#[test]
+fn blocks_that_are_asked_for_are_the_cache() {
+    let line = "vllm serve meta-llama/Llama-3.1-8B-Instruct --num-gpu-blocks-override 1000 --block-size 32";
+    let a = checked(line, "h100", "");
+    // 32,000 tokens of 128 KiB.
+    assert!(!a.starts && (a.kv_cache_gib - 3.906).abs() < 0.001 && a.longest_context == 32_000, "{}", a.kv_cache_gib);
+    assert!(checked(&format!("{line} --max-model-len 32000"), "h100", "").starts);
+}
+
+#[test]
+fn what_the_engine_cannot_load_is_refused() {
+    for (line, word) in [
+        ("mlx-community/Llama-3.3-70B-Instruct-4bit --max-model-len 8192", "mlx-4bit"),
+        ("Qwen/Qwen2.5-72B-Instruct-AWQ --quantization awq --dtype bfloat16", "torch.bfloat16 is not supported"),
+        ("Qwen/Qwen2.5-72B-Instruct-AWQ --dtype float32", "quantization method awq_marlin"),
+        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4 --dtype float32", "quantization method gptq_marlin"),
+    ] {
+        let a = checked(
+            &format!("vllm serve {line} --max-model-len 8192")
+                .replace(" --max-model-len 8192 --max-model-len 8192", " --max-model-len 8192"),
+            "h100",
+            "",
+        );
+        assert!(!a.starts && format!("{:?}", a.refusal).contains(word), "{line}: {:?}", a.refusal);
+    }
+    for line in ["--dtype bfloat16", "--quantization awq --dtype float16", ""] {
+        let a = checked(&format!("vllm serve Qwen/Qwen2.5-72B-Instruct-AWQ --max-model-len 8192 {line}"), "h100", "");
+        assert!(a.starts, "{line}: {:?}", a.refusal);
+    }
+    let open = |name: &str| {
+        let a = checked(&format!("llama-server -hf {name} -c 4096"), "rtx-4090", "");
+        a.cautions.iter().any(|r| r.says == "check_format_open")
+    };
+    assert!(open("unsloth/Qwen3-32B-GGUF") && !open("unsloth/Qwen3-32B-GGUF:Q4_K_M") && !open("qwen3-32b-q4_k_m.gguf"));
+}
+
+#[test]
+fn what_would_start_is_there_and_is_named() {
+    let eight = "vllm serve deepseek-ai/DeepSeek-V3 -tp 8";
+    for on in ["a3-highgpu-8g", "p5.48xlarge"] {
+        let a = checked(eight, on, "");
+        assert!(!a.starts && a.changes.iter().all(|c| !c.flag.contains("tensor-parallel")), "{on}: {:?}", a.changes);
+    }
+    let whole = checked("vllm serve Qwen/Qwen3-235B-A22B-FP8 -tp 8", "8xh100", "");
+    assert!(whole.changes.iter().any(|c| c.flag == "--enable-expert-parallel" && c.starts), "{:?}", whole.changes);
+    let gone = checked("vllm serve Qwen/Qwen3-8B --task embed", "h100", "");
+    assert!(format!("{:?}", gone.verdict).contains("--runner pooling"), "{:?}", gone.verdict);
+    let yarn = r#"{"rope_scaling":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768}}"#;
+    let long = checked(&format!("vllm serve Qwen/Qwen3-8B --hf-overrides '{yarn}' --max-model-len 131072"), "h100", "");
+    assert!(long.starts && long.longest_context >= long.max_model_len, "{}", long.longest_context);
+    let bare = asked("vllm serve Qwen/Qwen3-8B --speculative-config '{method: ngram}'", "h100", "").unwrap_err();
+    assert!(bare.to_string().contains(r#"'{"method": "ngram"}'"#), "{bare}");
+}
+
+#[test]
+fn all_questions_take_what_a_version_takes_on_a_card() {
+    let on = |model: &str, on: &str| {
+        let setting = rackmath::setting::Setting { model: model.into(), on: on.into(), ..Default::default() };
+        estimate::Request { setting, concurrency: Some(4000.0), changes: false, ..Default::default() }
+    };
+    // vLLM runs 256 sequences at once on an A100 and on cards with less than 70 GiB, and 1,024 elsewhere.
+    for (machine, most, least) in [("a100-80gb", 256.0, 200.0), ("l40s", 256.0, 200.0), ("h200", 1024.0, 256.0)] {
+        let a = estimate::answer(&CATALOG, &on("qwen3-0.6b", machine)).unwrap();
+        let running = a.served.as_ref().expect("it fits").running;
+        assert!(running <= most && running > least, "{machine}: {running}");
+        let line = checked("vllm serve Qwen/Qwen3-0.6B", machine, "");
+        assert_eq!(line.max_num_seqs as f64, most, "{machine}");
+    }
+    let told = estimate::Request { max_num_seqs: Some(1024.0), ..on("qwen3-0.6b", "a100-80gb") };
+    assert!(estimate::answer(&CATALOG, &told).unwrap().served.unwrap().running > 256.0);
+}
+
+#[test]
+fn memory_and_check_name_the_same_longest_context() {
+    let setting =
+        rackmath::setting::Setting { model: "llama-3.1-8b".into(), on: "rtx-3090".into(), ..Default::default() };
+    let (engine, context) = (Some("vllm@0.6.4".to_owned()), 29_000.0);
+    let placed = layout::answer(&CATALOG, &layout::Request { setting, engine, context, ..Default::default() }).unwrap();
+    let line = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 29000";
+    let a = checked(line, "rtx-3090", "vllm@0.6.4");
+    let card = placed.engine.unwrap();
+    assert_eq!((card.longest_context, &*card.name), (a.longest_context, "vLLM 0.6.4"));
+    let newest = rackmath::setting::Setting { model: "qwen3-32b".into(), on: "h100".into(), ..Default::default() };
+    let engine = Some("vllm".to_owned());
+    let newest = layout::answer(&CATALOG, &layout::Request { setting: newest, engine, ..Default::default() }).unwrap();
+    assert!(!newest.engine.unwrap().name.contains("later"));
 }

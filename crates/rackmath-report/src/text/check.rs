@@ -1,6 +1,7 @@
 //! A command line checked: whether it starts, what it prints, what to change.
 
 use super::prelude::*;
+use crate::words::Words;
 use rackmath::check::{Answer, Change, Seconds3};
 
 pub(super) fn check(out: &mut Page, a: &Answer) {
@@ -105,7 +106,11 @@ fn flags(out: &mut Page, a: &Answer) {
         out.item(format!("change neither memory nor speed here: {}", a.ignored.join(", ")));
     }
     for caution in &a.cautions {
-        out.within(Kind::Advice, |out| out.item(caution));
+        if Words::careful(caution) {
+            out.caution(caution);
+        } else {
+            out.within(Kind::Advice, |out| out.item(caution));
+        }
     }
     out.gap();
 }

@@ -1,5 +1,6 @@
 //! What the flags of each server mean for memory, layout and schedule.
 
+use super::pattern::{self, Moved};
 use super::tables::{Means, table};
 use super::{Launch, Program, Reading, Said, Started, Use, configured, judged, said};
 use crate::command::{Age, FlagList};
@@ -97,7 +98,7 @@ pub fn launch(
     }
     state.positional(&alone)?;
     state.against()?;
-    let gpus = started.gpus.or_else(|| visible(&started.env));
+    let gpus = [started.gpus, visible(&started.env)].into_iter().flatten().min();
     readings.extend(started.env.iter().map(|(name, value)| variable(name, value)));
     let layout = state.layout()?;
     Ok(Launch {
@@ -141,7 +142,10 @@ fn shown(value: Option<&Value>) -> Option<String> {
 /// Variables that bear on the answer.
 fn variable(name: &str, value: &str) -> Reading {
     let used = match name {
-        "CUDA_VISIBLE_DEVICES" | "HIP_VISIBLE_DEVICES" | "NVIDIA_VISIBLE_DEVICES" | "WORLD_SIZE" => Use::Obeyed,
+        "CUDA_VISIBLE_DEVICES" | "HIP_VISIBLE_DEVICES" | "ROCR_VISIBLE_DEVICES" | "NVIDIA_VISIBLE_DEVICES" => {
+            Use::Obeyed
+        }
+        "WORLD_SIZE" => Use::Obeyed,
         _ if name.starts_with("VLLM_") || name.starts_with("SGLANG_") || name.starts_with("SGL_") => {
             let quiet = [
                 "LOG",
@@ -163,11 +167,17 @@ fn variable(name: &str, value: &str) -> Reading {
     Reading { flag: name.to_owned(), value: Some(value.to_owned()), place: 0, used, sets: None }
 }
 
+/// Cards that variables leave visible, by number or by name; a device below 0 hides itself and all behind it.
 fn visible(env: &BTreeMap<String, String>) -> Option<u64> {
-    let names = ["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"];
-    let list = names.iter().find_map(|name| env.get(*name))?;
-    let count = list.split(',').filter(|one| one.trim().parse::<u64>().is_ok()).count() as u64;
-    (count > 0).then_some(count)
+    let names = ["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"];
+    let count = |list: &String| {
+        let list = list.trim().trim_matches(['"', '\'']);
+        let none = |one: &&str| matches!(*one, "" | "none" | "void" | "NoDevFiles") || one.starts_with('-');
+        // What a line does not set is not known.
+        let open = list.eq_ignore_ascii_case("all") || list.contains('$');
+        (!open).then(|| list.split(',').map(str::trim).take_while(|one| !none(one)).count() as u64)
+    };
+    names.iter().filter_map(|name| count(env.get(*name)?)).min()
 }
 
 fn cutting(program: Program, name: &str) -> Option<Meaning> {
@@ -250,12 +260,9 @@ impl State {
             Blocks => s.blocks = Some(whole(flag, name, 1)?),
             CacheTokens => s.cache_tokens = Some(whole(flag, name, 1)?),
             Longest => self.longest(flag)?,
-            Sequences => {
-                let auto = self.program == Program::LlamaCpp && text(flag)? == "-1";
-                if !auto {
-                    s.sequences = Some(whole(flag, name, 1)?);
-                }
-            }
+            // llama.cpp chooses its slots itself.
+            Sequences if self.program == Program::LlamaCpp && text(flag)? == "-1" => {}
+            Sequences => s.sequences = Some(whole(flag, name, 1)?),
             Pass => {
                 let value = text(flag)?;
                 if self.program == Program::Sglang && value.starts_with('-') {
@@ -302,6 +309,8 @@ impl State {
             },
             ExpertLayers => s.expert_layers = Some(whole(flag, name, 0)?),
             AllExperts => s.expert_layers = Some(u64::from(u16::MAX)),
+            Means::Tensors => return self.tensors(flag),
+            Means::Fit | Means::FitSpare | Means::FitLongest => self.fitted(means, flag, name)?,
             Shares => s.shares = Some(shares(flag)?),
             Means::Dealt => return self.dealt(flag),
             Means::Unified => s.unified = truth(flag, true)?,
@@ -338,6 +347,33 @@ impl State {
             Bears => return Ok(Use::Unmodelled(None)),
         }
         Ok(Use::Obeyed)
+    }
+
+    /// Tensors that lie elsewhere: whole experts with the host, or what is not followed.
+    fn tensors(&mut self, flag: &Said) -> Result<Use, SpecError> {
+        match pattern::moved(&text(flag)?) {
+            Moved::Experts(layers) if pattern::all(&layers) => self.start.expert_layers = Some(u64::from(u16::MAX)),
+            Moved::Experts(layers) => self.start.expert_at = Some(layers),
+            Moved::Else => {
+                let why = "only patterns that put whole experts with the host are followed, such as exps=CPU";
+                return Ok(Use::Unmodelled(Some(why.into())));
+            }
+        }
+        Ok(Use::Obeyed)
+    }
+
+    /// Whether what was not said is lowered until it fits, and how far.
+    fn fitted(&mut self, means: Means, flag: &Said, name: &str) -> Result<(), SpecError> {
+        match means {
+            Means::Fit => self.start.fit = Some(truth(flag, true)?),
+            Means::FitSpare => {
+                // One number of MiB for all cards or one for each: the largest is kept free.
+                let most = list(flag)?.into_iter().max().unwrap_or(0);
+                self.start.fit_spare = Some(Bytes::b(most as f64 * 1_048_576.0));
+            }
+            _ => self.start.fit_longest = Some(whole(flag, name, 0)?),
+        }
+        Ok(())
     }
 
     fn longest(&mut self, flag: &Said) -> Result<(), SpecError> {

@@ -6,6 +6,7 @@
 
 pub mod find;
 mod mean;
+pub mod pattern;
 mod tables;
 pub mod words;
 pub mod yaml;
@@ -85,8 +86,8 @@ pub enum Use {
     Idle,
     /// It bears on memory, layout or schedule, and is not modelled; why, where there is more to say.
     Unmodelled(Option<String>),
-    /// Another version has it.
-    Other { since: Option<String>, until: Option<String> },
+    /// Another version has it; what this one has in its place, where that is known.
+    Other { since: Option<String>, until: Option<String>, instead: Option<String> },
     /// No version has it; the nearest that one has.
     Unknown(Option<String>),
 }
@@ -110,7 +111,7 @@ pub struct Launch {
     pub program: Program,
     pub version: Option<String>,
     pub image: Option<String>,
-    /// Cards the container or `CUDA_VISIBLE_DEVICES` gives it.
+    /// Cards the container and `CUDA_VISIBLE_DEVICES` leave it; 0 where they hide all.
     pub gpus: Option<u64>,
     pub model: Option<String>,
     pub layout: Layout,
@@ -223,12 +224,35 @@ fn parts(base: String, value: Option<Value>, word: &Word) -> Result<Vec<Said>, S
     let json = value.as_ref().and_then(Value::as_str).map(str::trim).filter(|text| text.starts_with('{'));
     let Some(json) = json else { return Ok(vec![Said { name: base, value, word: word.clone() }]) };
     let read: Value = serde_json::from_str(json).map_err(|error| {
-        let near: String = json.chars().take(60).collect();
-        word.wrong(format!("its value is not JSON: {error}")).hint(format!("quote it whole: '{near}'"))
+        // Quotes that a shell took away leave names bare: what was meant is JSON with quotes around the words.
+        let near: String = quoted(json).unwrap_or_else(|| "{\"method\": \"ngram\"}".into());
+        let near: String = near.chars().take(120).collect();
+        word.wrong(format!("its value is not JSON: {error}"))
+            .hint(format!("write words in double quotes and the whole in single ones: '{near}'"))
     })?;
     let mut all = Vec::new();
     inside(&base, read, word, &mut all);
     Ok(all)
+}
+
+/// What a value would be with quotes around its words, where that is JSON: `{method: ngram}`.
+fn quoted(text: &str) -> Option<String> {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let (mut all, mut word) = (String::new(), String::new());
+    for c in text.chars().filter(|c| !matches!(c, '"' | '\'')).chain([' ']) {
+        if plain(c) {
+            word.push(c);
+            continue;
+        }
+        if !word.is_empty() {
+            let bare = word.parse::<f64>().is_ok() || matches!(word.as_str(), "true" | "false" | "null");
+            let sign = if bare { "" } else { "\"" };
+            all.extend([sign, &word, sign]);
+            word.clear();
+        }
+        all.push(c);
+    }
+    serde_json::from_str::<Value>(&all).is_ok().then(|| all.trim().to_owned())
 }
 
 /// A flag as the list spells it at a version: `_` and `-` are one to some parsers, and parsers of Python take the beginning
@@ -255,7 +279,10 @@ pub(crate) fn judged(list: &FlagList, flag: &str, version: Option<&str>) -> Use 
     let base = flag.split('.').next().unwrap_or(flag);
     match list.age(base, version) {
         Age::Known => Use::Idle,
-        Age::Other { since, until } => Use::Other { since, until },
+        Age::Other { since, until } => {
+            let instead = list.history.as_ref().and_then(|history| history.instead.get(base).cloned());
+            Use::Other { since, until, instead: instead.filter(|_| version.is_none()) }
+        }
         Age::Never => Use::Unknown(nearest(base, list.all()).into_iter().next()),
     }
 }

@@ -36,6 +36,12 @@ pub enum Means {
     Layers,
     ExpertLayers,
     AllExperts,
+    /// Tensors that lie elsewhere, by patterns of their names.
+    Tensors,
+    /// Whether what was not said is lowered until it fits, what stays free then, and the shortest context.
+    Fit,
+    FitSpare,
+    FitLongest,
     /// Shares of cards, how they are dealt to, and which of them is the main one.
     Shares,
     Dealt,
@@ -195,6 +201,10 @@ const LLAMACPP: &[(Means, &str)] = &[
     (Layers, "ngl gpu-layers n-gpu-layers"),
     (ExpertLayers, "ncmoe n-cpu-moe"),
     (AllExperts, "cmoe cpu-moe"),
+    (Means::Tensors, "ot override-tensor"),
+    (Means::Fit, "fit"),
+    (Means::FitSpare, "fitt fit-target"),
+    (Means::FitLongest, "fitc fit-ctx"),
     (Means::Unified, "kvu kv-unified"),
     (Means::Shares, "ts tensor-split"),
     (Means::Dealt, "sm split-mode"),
@@ -208,10 +218,10 @@ const LLAMACPP: &[(Means, &str)] = &[
     (Depth, "d n-depth"),
     (
         Bears,
-        "ot override-tensor nkvo no-kv-offload swa-\
+        "nkvo no-kv-offload swa-\
          full ngld gpu-layers-draft n-gpu-layers-draft cd ctx-size-draft mmproj mm no-mmproj cram cache-ram \
-         device dev rpc hff hf-file lora lora-scaled cb cont-batching nocb no-cont-batching fit fitt fit-\
-         target fitc fit-ctx threads t threads-batch tb mlock no-mmap mmap load-mode numa rope-scaling rope-\
+         device dev rpc hff hf-file lora lora-scaled cb cont-batching nocb no-cont-batching \
+         threads t threads-batch tb mlock no-mmap mmap load-mode numa rope-scaling rope-\
          scale yarn-orig-ctx hfd hf-repo-draft",
     ),
 ];

@@ -171,6 +171,39 @@ pub fn budget(on: &Deployment, start: &Start, version: Option<Version>) -> Budge
     Budget { longest_possible, ..one }
 }
 
+/// The same, with the longest sequence that would start where the one asked for is too long: a shorter one may need a smaller dry run,
+/// so that more of it fits than the cache of the longer one holds.
+pub fn told(on: &Deployment, start: &Start, version: Option<Version>) -> Budget {
+    let mut b = budget(on, start, version);
+    if let Some(Refusal::TooLong { longest, possible, .. }) = &mut b.refusal {
+        *possible = longest_that_starts(on, start, version, *longest).max(*possible);
+        b.longest_possible = b.longest_possible.max(*possible);
+    }
+    b
+}
+
+/// The longest sequence up to the most with which a server starts, in whole hundreds where there are many; 0 where none does.
+pub fn longest_that_starts(on: &Deployment, start: &Start, version: Option<Version>, most: u64) -> u64 {
+    let starts =
+        |longest: u64| longest > 0 && budget(on, &Start { longest: Some(longest), ..start.clone() }, version).starts();
+    let step = if most > 2000 { 100 } else { 16 };
+    if starts(most) { most } else { last(most / step, |n| starts(n * step)) * step }
+}
+
+/// The last number up to the most for which something holds that holds for all below it; 0 where it holds for none.
+pub fn last(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if holds(middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
+}
+
 /// The budgets of a start, one for each of the cards that share the layers of a model; one where all chips hold alike. The engine's own
 /// version decides unless another is given; without either it is the newest.
 pub fn budgets(on: &Deployment, start: &Start, version: Option<Version>) -> Vec<Budget> {
@@ -273,6 +306,7 @@ fn plain(engine: &Engine) -> MemoryRule {
         picture_bytes: 0.0,
         picture_split_bytes: 0.0,
         film_pairs: 0,
+        fit: None,
         source: String::new(),
     }
 }
@@ -280,10 +314,7 @@ fn plain(engine: &Engine) -> MemoryRule {
 impl Asked {
     fn of(on: &Deployment, rule: &MemoryRule, start: &Start, total: f64) -> Self {
         let (schedule, chip) = (&on.engine.schedule, &on.system.chip);
-        let usual = rule.usual.iter().find(|usual| {
-            usual.below_gib.is_none_or(|gib| total / GIB < gib)
-                && usual.generation.as_deref().is_none_or(|generation| generation == chip.generation)
-        });
+        let usual = rule.usual_on(chip, Bytes::b(total.max(0.0)));
         let (tokens, sequences) =
             usual.map_or((schedule.chunk, schedule.sequences), |usual| (usual.tokens as f64, usual.sequences as f64));
         let context = on.model.shape().and_then(|shape| shape.context_max);
@@ -374,7 +405,7 @@ fn layers(on: &Deployment, rule: &MemoryRule, start: &Start, asked: &Asked, tota
         all.push(stage(on, rule, start, asked, total, shape, (index as u64, first, n)));
         first += n;
     }
-    let (pp, drafts) = (d.pp, draft_layers(start, asked, shape));
+    let (pp, drafts) = (d.pp, draft_layers(on, start, asked, shape));
     let graphs = graphs(rule, asked, shape, pp, drafts, rule.graphs.base_gib);
     finish(rule, start, asked, total, &all, graphs, estimate(rule, asked, shape, pp, drafts))
 }
@@ -403,13 +434,15 @@ fn stage(
     shape: &Shape,
     (index, first, n): (u64, u64, u64),
 ) -> Stage {
-    let draft_layers = draft_layers(start, asked, shape);
+    let draft_layers = draft_layers(on, start, asked, shape);
     let kept = Kept {
         block: start.block.unwrap_or(on.engine.schedule.block as u64),
         pass: asked.pass,
         drafts: asked.drafts,
         prefixes: start.prefix_cache.unwrap_or(false),
         draft_layers,
+        // Where a model is placed for a load, the cache of its drafter is taken off what was found (`Drafter::leaves`).
+        drafter: start.drafter.is_some(),
         halves: start.halves,
     };
     let last = index + 1 == on.layout.degrees().pp;
@@ -604,7 +637,9 @@ fn finish(
     let first = &stages[0];
     let fullest = stages.iter().min_by_key(|stage| blocks(stage)).unwrap_or(first);
     let (pages, n) = (fullest.pages, start.blocks.unwrap_or_else(|| blocks(fullest)));
-    let cache = start.cache.map_or_else(|| left(first), Bytes::get);
+    // Blocks that were asked for are the cache, whatever room there is.
+    let asked_for = start.blocks.map(|n| fullest.pages.bytes(n as f64)).or(start.cache.map(Bytes::get));
+    let cache = asked_for.unwrap_or_else(|| left(first));
     let most = pages.most(longest as f64);
     let concurrency = if most > 0.0 { n as f64 / most } else { 0.0 };
     let tokens = if rule.prints_requests { (concurrency * longest as f64) as u64 } else { pages.tokens(n) };
@@ -638,7 +673,8 @@ fn finish(
     // Only vLLM asks for room for one sequence of the longest length; others start and turn longer requests away.
     } else if rule.way == Way::Share && most > n as f64 {
         let needed = bytes(pages.bytes(most));
-        Some(Refusal::TooLong { longest, needed, available: bytes(fullest_left), possible: possible.min(longest) })
+        let available = bytes(asked_for.unwrap_or(fullest_left));
+        Some(Refusal::TooLong { longest, needed, available, possible: possible.min(longest) })
     } else if rule.way == Way::Share && context > 0.0 && !asked.eager && graphs > spare + set_aside {
         Some(Refusal::Capture { needed: bytes(graphs), free: bytes(spare + set_aside) })
     } else if rule.way == Way::Rest && captured > beside {

@@ -26,6 +26,7 @@
 //! Ignores: cross-attention, which only encoders feed.
 
 use crate::deployment::Deployment;
+use crate::drafter::Drafter;
 use crate::kv;
 use crate::placement::cache_shards;
 use rackmath_spec::Dtype;
@@ -117,6 +118,8 @@ pub struct Kept {
     pub prefixes: bool,
     /// Layers of a draft beside the model's own, with caches like its last layer's.
     pub draft_layers: u64,
+    /// Whether layers of a model that drafts are kept beside, where the deployment has one.
+    pub drafter: bool,
     /// Formats of keys and of values, where they differ.
     pub halves: Option<(Dtype, Dtype)>,
 }
@@ -160,6 +163,14 @@ impl Pages {
             let here = if stage.0 + stage.1 == shape.n_layers() { layers } else { 0 };
             if let Some(block) = draft {
                 all.add(Kind { layers, here, ..kind(on, rule, block, &kept) });
+            }
+        }
+        if let (true, Drafter::Model(draft)) = (kept.drafter, &on.drafter) {
+            let beside = draft.beside(on);
+            let last = stage.0 + stage.1 == shape.n_layers();
+            for run in beside.model.shape().iter().flat_map(|shape| &shape.runs) {
+                let here = if last { run.n } else { 0 };
+                all.add(Kind { layers: run.n, here, ..kind(&beside, rule, &run.block, &kept) });
             }
         }
         if folded > 0.0 {

@@ -46,6 +46,22 @@ impl DegreesRequest {
     }
 }
 
+impl From<Degrees> for DegreesRequest {
+    /// The request for just these.
+    fn from(d: Degrees) -> Self {
+        Self {
+            tp: Some(d.tp),
+            pp: Some(d.pp),
+            dp: Some(d.dp),
+            cp: Some(d.cp),
+            ep: Some(d.ep),
+            etp: Some(d.etp),
+            redundant: Some(d.redundant),
+            dcp: Some(d.dcp),
+        }
+    }
+}
+
 /// The layout asked for, by degrees or by a line of a tool, or a sensible one; allowed by model and machine.
 pub(crate) fn pick(d: &DegreesRequest, line: Option<(Tool, &str)>, on: &Deployment) -> Result<(Layout, bool), Error> {
     let (layout, chosen) = match line {

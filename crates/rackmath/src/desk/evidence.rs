@@ -238,7 +238,9 @@ impl Scale {
         // Rows of a model on a chip say little of another format than its own whose kernels were not timed there.
         let narrow = |a: &Assumption| matches!(a, Assumption::Products { .. } | Assumption::Experts { .. });
         let another = on.formats != on.model.formats() && assumed.iter().any(narrow);
-        let grade = if known.rows > 0 && !another {
+        // Nobody measured the chip behind a link that was given.
+        let rewired = on.system.rewired && on.layout.chips() > 1;
+        let grade = if known.rows > 0 && !another && !rewired {
             Grade::Measured
         } else if !vendor || nobody(Step::Version) {
             Grade::NeverChecked
@@ -247,7 +249,8 @@ impl Scale {
         };
         let names =
             |said: Remark| said.with("model", &on.model.name).with("chip", &chip.name).with("engine", &engine.name);
-        let steps: Vec<Remark> = known.steps.iter().map(|(step, c)| said(*step, c)).collect();
+        let mut steps: Vec<Remark> = known.steps.iter().map(|(step, c)| said(*step, c)).collect();
+        steps.extend(rewired.then(|| says("step_link").with("chip", &chip.name)));
         let factor = |w: f64| float::exp(w);
         let within = Factors {
             tpot: factor(known.widths.tpot),
@@ -256,7 +259,7 @@ impl Scale {
         };
         let id = match grade {
             Grade::Measured => "grade_measured",
-            Grade::Transferred if known.steps.is_empty() => "grade_apart",
+            Grade::Transferred if known.steps.is_empty() && !rewired => "grade_apart",
             Grade::Transferred => "grade_transferred",
             Grade::NeverChecked => "grade_never_checked",
         };
@@ -306,6 +309,7 @@ impl Scale {
             let link = |id| says(id).with("chips", span).with("chip", &chip.name).with("widest", widest);
             all.push(match (on.links.up.is_some(), span <= widest) {
                 (false, _) => one("links", Grade::NeverChecked, says("links_unknown").with("kind", &chip.link.kind)),
+                (true, _) if on.system.rewired => one("links", Grade::Transferred, link("step_link")),
                 (true, true) => one("links", Grade::Measured, link("part_links")),
                 (true, false) => one("links", Grade::Transferred, link("part_links_beyond")),
             });

@@ -45,8 +45,9 @@ pub(crate) fn cautions(launch: &Launch) -> Vec<Remark> {
     let one = |flag: &Reading| match &flag.used {
         Use::Obeyed | Use::Idle => None,
         Use::Unmodelled(why) => Some(says("flag_unmodelled").with("flag", typed(flag)).with("why", why.clone())),
-        Use::Other { since, until } => {
+        Use::Other { since, until, instead } => {
             let said = says("flag_of_another_version").with("flag", &flag.flag).with("engine", engine);
+            let said = said.with("instead", instead.clone());
             let said = said.with("since", since.clone()).with("until", until.clone());
             Some(said.with("version", launch.version.clone()).with("place", place(flag)))
         }
@@ -103,9 +104,12 @@ pub(crate) fn remarks(launch: &Launch, aside: impl Fn(Means) -> bool) -> Vec<Rem
 pub(crate) fn offloaded(launch: &Launch, said: &Offloaded) -> Offloaded {
     let start = &launch.start;
     let some = |n: Option<u64>| n.filter(|n| *n < u64::from(u16::MAX));
+    // Which layers they are changes nothing: as many from the first on, past those before the first that is named.
+    let named =
+        start.expert_at.as_ref().map(|at| at.len() as u64 + at.first().copied().filter(|n| *n < 8).unwrap_or(0));
     Offloaded {
         gpu_layers: said.gpu_layers.or(some(start.layers)),
-        n_cpu_moe: said.n_cpu_moe.or(some(start.expert_layers)),
+        n_cpu_moe: said.n_cpu_moe.or(some(start.expert_layers)).or(named),
         cpu_moe: said.cpu_moe || (start.expert_layers.is_some() && some(start.expert_layers).is_none()),
         cpu_offload_gb: said.cpu_offload_gb.or(start.offload.map(|bytes| bytes.get() / Bytes::gib(1.0).get())),
         tensor_split: said.tensor_split.clone().or_else(|| start.shares.clone()),
@@ -157,16 +161,7 @@ fn followed(launch: &Launch, engine: &str, own: Option<Program>) -> String {
 pub(crate) fn degrees(launch: &Launch) -> DegreesRequest {
     let d = launch.layout.degrees();
     let more = |n: u64, least: u64| (n > least).then_some(n);
-    DegreesRequest {
-        tp: Some(d.tp),
-        pp: Some(d.pp),
-        dp: Some(d.dp),
-        cp: Some(d.cp),
-        ep: Some(d.ep),
-        etp: Some(d.etp),
-        redundant: more(d.redundant, 0),
-        dcp: more(d.dcp, 1),
-    }
+    DegreesRequest { redundant: more(d.redundant, 0), dcp: more(d.dcp, 1), ..d.into() }
 }
 
 /// Tokens of a pass and sequences of one attention group: SGLang says them for all groups together.

@@ -14,6 +14,7 @@ pub mod remark;
 pub(crate) mod remedy;
 pub mod setting;
 pub(crate) mod support;
+pub(crate) mod words;
 
 /// What almost every question needs.
 pub(crate) mod prelude {

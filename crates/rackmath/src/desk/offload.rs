@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use rackmath_spec::engine::Engine;
-use rackmath_spec::model::Shape;
+use rackmath_spec::model::{Ffn, Shape};
 use rackmath_spec::{Kind, System};
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::placement::{Fit, Load, place};
@@ -353,6 +353,19 @@ pub(crate) fn layout_words(on: &Deployment) -> String {
     }
 }
 
+/// Of so many layers after the first ones, those that have experts at all.
+fn with_experts(shape: &Shape, from: f64, n: f64) -> f64 {
+    let (mut first, mut all) = (0.0, 0.0);
+    for run in &shape.runs {
+        let next = first + run.n as f64;
+        if matches!(run.block.ffn, Ffn::Moe(_)) {
+            all += (next.min(from + n) - from.max(first)).max(0.0);
+        }
+        first = next;
+    }
+    all
+}
+
 /// What lies where; nothing where all lies on the chips.
 pub(crate) fn card(on: &Deployment, load: &Load) -> Option<OffloadCard> {
     let split = on.split.as_deref()?;
@@ -363,6 +376,7 @@ pub(crate) fn card(on: &Deployment, load: &Load) -> Option<OffloadCard> {
     let host: &System = &split.host;
     let layers = on.model.shape()?.n_layers();
     let (whole, experts) = split.among(0.0, layers as f64);
+    let experts = with_experts(on.model.shape()?, whole, experts);
     let sends = on.engine.offload.as_ref().filter(|o| !o.computes).map(|_| split.link);
     let from = on.engine.offload.as_ref().filter(|o| o.computes).and_then(|o| o.stream_rows);
     let says = says("weights_with_host")

@@ -14,6 +14,7 @@ use super::cut;
 use super::prelude::*;
 use super::remark::Part;
 use rackmath_spec::engine::{Engine, Version};
+use rackmath_spec::line::Program;
 use rackmath_spec::model::Ffn;
 use rackmath_spec::model::Formats;
 use rackmath_spec::support::{AttentionKind, EngineSupport, Format, OnFamily, Parallel, Runs, Stored};
@@ -127,6 +128,16 @@ pub(crate) fn stand(
     let beyond = version.filter(|v| standing.refusal.is_none() && !on.engine.knows(*v));
     standing.remarks.extend(beyond.map(|version| not_covered(&on.engine, version)));
     Ok(standing)
+}
+
+/// The engine by the version that is counted with: the one asked for, or the newest that was looked at where versions count
+/// differently.
+pub(crate) fn counted_as(engine: &Engine) -> String {
+    let version = engine.version.or(engine.newest.filter(|_| engine.memory.len() > 1));
+    match version.zip(engine.family.parse::<Program>().ok()) {
+        Some((version, program)) => format!("{} {version}", program.name()),
+        None => engine.name.clone(),
+    }
 }
 
 /// A version that no family of an engine covers, or that is newer than any its family was held against.

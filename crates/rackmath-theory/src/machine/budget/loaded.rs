@@ -4,16 +4,18 @@ use super::Asked;
 use crate::count::towers::towers_bytes;
 use crate::count::{Cut, Part, Tensor, block_tensors};
 use crate::deployment::Deployment;
+use crate::drafter::Drafter;
 use crate::placement::bytes_here;
 use rackmath_spec::Dtype;
 use rackmath_spec::launch::Start;
 use rackmath_spec::memory::{MemoryRule, Way};
 use rackmath_spec::model::{Block, Ffn, Formats, Mixer, Mlp, Shape};
 
-/// Layers that draft, beside the model's own.
-pub(super) fn draft_layers(start: &Start, asked: &Asked, shape: &Shape) -> u64 {
+/// Layers that draft, beside the model's own; those of another model are counted with it.
+pub(super) fn draft_layers(on: &Deployment, start: &Start, asked: &Asked, shape: &Shape) -> u64 {
     match asked.drafts {
         0 => 0,
+        _ if matches!(on.drafter, Drafter::Model(_)) => 0,
         _ if is_eagle(start) => 1,
         _ => shape.mtp.as_ref().map_or(0, |mtp| mtp.n.min(1)),
     }

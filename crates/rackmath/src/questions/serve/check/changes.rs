@@ -6,7 +6,7 @@ use crate::support::{self, Asked};
 use rackmath_spec::launch::Start;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::line::Program;
-use rackmath_theory::budget::{Budget, Refusal};
+use rackmath_theory::budget::{self, Budget, Refusal, last};
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::layout::check_shape;
 
@@ -27,6 +27,7 @@ enum Knob {
     Chunked,
     Layers,
     ExpertLayers,
+    Experts,
 }
 
 fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
@@ -43,6 +44,7 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "--enable-chunked-prefill",
             "",
             "",
+            "--enable-expert-parallel",
         ],
         Program::Sglang => [
             "--context-length",
@@ -56,6 +58,7 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "",
             "",
             "",
+            "--ep-size",
         ],
         Program::TrtLlm => [
             "--max_seq_len",
@@ -69,8 +72,9 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "",
             "",
             "",
+            "--ep_size",
         ],
-        Program::LlamaCpp => ["-c", "", "-np", "-ub", "-ctk q8_0 -ctv q8_0", "", "", "", "", "-ngl", "--n-cpu-moe"],
+        Program::LlamaCpp => ["-c", "", "-np", "-ub", "-ctk q8_0 -ctv q8_0", "", "", "", "", "-ngl", "--n-cpu-moe", ""],
     };
     Some(names[knob as usize]).filter(|name| !name.is_empty())
 }
@@ -80,6 +84,9 @@ pub(super) fn tried(catalog: &Catalog, case: &Case, b: &Budget, starts: bool) ->
     let mut all = Trials { catalog, case, b, starts, named: Vec::new() };
     if let Some(own) = case.positions {
         all.longest_to(own);
+    }
+    if case.cut_blocks {
+        all.whole_experts();
     }
     // A model without a cache has nothing more to hold.
     if case.early.is_some() || (starts && b.tokens == 0) {
@@ -137,7 +144,7 @@ impl Trials<'_> {
     }
 
     fn longest_to(&mut self, most: u64) {
-        let longest = longest_that_starts(self.case, most);
+        let longest = budget::longest_that_starts(&self.case.on, &self.case.start, self.case.version, most);
         if longest > 0 {
             let said = Start { longest: Some(longest), ..self.case.start.clone() };
             self.started(Knob::Longest, Some(longest.to_string()), &said, None);
@@ -235,6 +242,16 @@ impl Trials<'_> {
         }
     }
 
+    /// Experts that are dealt out whole instead of cut.
+    fn whole_experts(&mut self) {
+        let (case, d) = (self.case, self.case.on.layout.degrees());
+        let ep = d.tp * d.dp;
+        let Ok(layout) = Layout::new(Degrees { ep, etp: 1, ..d }) else { return };
+        let whole = Deployment { layout, ..case.on.clone() };
+        let named = (case.launch.program != Program::Vllm).then(|| ep.to_string());
+        self.add(Knob::Experts, named, &whole, &case.start, Some(says("check_whole_experts")));
+    }
+
     fn passes(&mut self) {
         let (b, start) = (self.b, &self.case.start);
         // Fewer slots of llama.cpp share the same context.
@@ -274,7 +291,8 @@ impl Trials<'_> {
         }
         let (case, start) = (self.case, &self.case.start);
         let d = case.on.layout.degrees();
-        let wider = |tp: &u64| widened(&case.on, d, *tp).filter(|on| case.tried(on, start).starts());
+        let there = |on: &Deployment| case.limit.is_none_or(|most| on.layout.chips() <= most);
+        let wider = |tp: &u64| widened(&case.on, d, *tp).filter(|on| there(on) && case.tried(on, start).starts());
         let found = [2, 4, 8, 16].iter().filter(|tp| **tp > d.tp).find_map(|tp| Some((*tp, wider(tp)?)));
         let Some((tp, wider)) = found else { return };
         // SGLang's degree counts the groups that attention is cut into.
@@ -283,31 +301,6 @@ impl Trials<'_> {
         let caution = says("check_more_chips").with("chips", wider.layout.chips());
         self.add(Knob::Tp, Some((tp * groups).to_string()), &wider, start, Some(caution));
     }
-}
-
-/// The longest sequence up to the most with which a server starts, in whole hundreds where there are many: a shorter one may also need
-/// a smaller dry run, so that the sum is made for each.
-pub(super) fn longest_that_starts(case: &Case, most: u64) -> u64 {
-    let starts = |longest: u64| {
-        let said = Start { longest: Some(longest), ..case.start.clone() };
-        longest > 0 && case.tried(&case.on, &said).starts()
-    };
-    let step = if most > 2000 { 100 } else { 16 };
-    if starts(most) { most } else { last(most / step, |n| starts(n * step)) * step }
-}
-
-/// The last number up to the most for which something holds that holds for all below it; 0 where it holds for none.
-fn last(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    let (mut low, mut high) = (0, most);
-    while low < high {
-        let middle = low + (high - low).div_ceil(2);
-        if holds(middle) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    low
 }
 
 fn widened(on: &Deployment, d: Degrees, tp: u64) -> Option<Deployment> {

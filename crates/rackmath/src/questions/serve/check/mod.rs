@@ -16,6 +16,9 @@
 //! Ignores: downloading, memory that other programs hold, and what is named as not modelled.
 
 mod changes;
+mod drafted;
+mod fitted;
+mod method;
 mod prints;
 
 pub(crate) use prints::refused;
@@ -27,10 +30,11 @@ use crate::desk::prelude::*;
 use crate::setting::{find, machine};
 use crate::support::{self, Asked};
 use rackmath_spec::System;
+use rackmath_spec::command::Age;
 use rackmath_spec::engine::Version;
 use rackmath_spec::launch::{Dealt, Start};
 use rackmath_spec::line::{Launch, Program, Use};
-use rackmath_spec::model::{Body, Formats, Shape};
+use rackmath_spec::model::{Body, Ffn, Formats, Shape};
 use rackmath_theory::adapters::Adapters;
 use rackmath_theory::budget::{self, Budget};
 use rackmath_theory::count::lora::Targets;
@@ -196,6 +200,12 @@ struct Case {
     because: Option<Remark>,
     /// Tokens the model has positions for, where the line asks for more and nothing else is wrong with it.
     positions: Option<u64>,
+    /// Whether experts are cut where no block ends, and nothing else is wrong.
+    cut_blocks: bool,
+    /// Cards that are there for it, where that is known.
+    limit: Option<u64>,
+    /// What is to be known before the verdict is believed.
+    cautions: Vec<Remark>,
     assumptions: Vec<Remark>,
 }
 
@@ -217,7 +227,7 @@ impl Case {
 
     /// The engine's sum; the longest sequence is what memory holds where the line leaves it to the engine.
     fn tried(&self, on: &Deployment, start: &Start) -> Budget {
-        let first = budget::budget(on, start, self.version);
+        let first = budget::told(on, start, self.version);
         if !(self.launch.fit_longest && matches!(first.refusal, Some(budget::Refusal::TooLong { .. }))) {
             return first;
         }
@@ -226,15 +236,40 @@ impl Case {
     }
 }
 
-/// Layers and experts that a line leaves with the host.
-fn split(catalog: &Catalog, launch: &Launch, on: &mut Deployment) -> Result<bool, Error> {
-    let layers = on.model.shape().map_or(0, Shape::n_layers);
-    let start = &launch.start;
-    let some = start.layers.is_some_and(|n| n < layers) || start.expert_layers.is_some_and(|n| n > 0);
-    if some && launch.program == Program::LlamaCpp {
-        on.split = Some(hosted(start).split(catalog, on)?.into());
+/// A model where a line puts it: layers and experts with the host, the others dealt to the cards of the machine.
+fn placed(
+    catalog: &Catalog,
+    launch: &Launch,
+    start: &Start,
+    others: (&[Arc<System>], bool),
+    base: &Deployment,
+) -> Result<Deployment, Error> {
+    let mut on = base.clone();
+    if launch.program != Program::LlamaCpp {
+        return Ok(on);
     }
-    Ok(on.split.is_some())
+    let layers = on.model.shape().map_or(0, Shape::n_layers);
+    if start.layers.is_some_and(|n| n < layers) || start.expert_layers.is_some_and(|n| n > 0) {
+        on.split = Some(hosted(start).split(catalog, &on)?.into());
+    }
+    if !on.system.chip.processor {
+        dealt(catalog, launch, start, others, &mut on)?;
+    }
+    Ok(on)
+}
+
+/// How many layers from the first on hold as many experts as the layers that are named.
+fn up_to_experts(shape: &Shape, named: &[u64]) -> u64 {
+    let experts = |layer: u64| {
+        let mut first = 0;
+        shape.runs.iter().any(|run| {
+            let here = (first..first + run.n).contains(&layer);
+            first += run.n;
+            here && matches!(run.block.ffn, Ffn::Moe(_))
+        })
+    };
+    let n = named.iter().filter(|layer| experts(**layer)).count();
+    (0..shape.n_layers()).filter(|layer| experts(*layer)).nth(n.wrapping_sub(1)).map_or(0, |layer| layer + 1)
 }
 
 fn hosted(start: &Start) -> Offloaded {
@@ -262,9 +297,14 @@ fn cards(
 
 /// Deals a model to the cards of a machine as llama.cpp does: all of them by layers, unless the line says otherwise. Rows of every matrix
 /// are as many bytes as the same share of the layers.
-fn dealt(catalog: &Catalog, launch: &Launch, others: (&[Arc<System>], bool), on: &mut Deployment) -> Result<(), Error> {
+fn dealt(
+    catalog: &Catalog,
+    launch: &Launch,
+    start: &Start,
+    others: (&[Arc<System>], bool),
+    on: &mut Deployment,
+) -> Result<(), Error> {
     let (mut all, main) = cards(launch, others, on)?;
-    let start = &launch.start;
     let mut shares: Vec<f64> = match &start.shares {
         Some(given) => given.iter().copied().chain(std::iter::repeat(0.0)).take(all.len()).collect(),
         None => all.iter().map(|s| s.chip.memory.seen().get()).collect(),
@@ -314,16 +354,12 @@ fn adapters(catalog: &Catalog, launch: &Launch) -> Result<Option<Adapters>, Erro
 /// Answers.
 pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let case = case(catalog, request)?;
-    let mut b = case.budget();
-    // A shorter sequence has a shorter dry run where prompts are not cut: more of it fits than the cache of the longer one holds.
-    if let Some(budget::Refusal::TooLong { longest, possible, .. }) = &mut b.refusal {
-        *possible = changes::longest_that_starts(&case, *longest).max(*possible);
-        b.longest_possible = b.longest_possible.max(*possible);
-    }
+    let b = case.budget();
     let refusal = case.early.clone().or_else(|| prints::refusal(&case.launch, &case.on, &b, &case.each()));
     let starts = refusal.is_none();
-    // llama.cpp takes a context beyond the model's.
-    let told = if case.launch.program == Program::LlamaCpp { b.longest } else { 0 };
+    // llama.cpp takes a context beyond the model's, others where a line stretches it.
+    let beyond = case.launch.program == Program::LlamaCpp || stretched(&case.launch);
+    let told = if beyond { b.longest } else { 0 };
     let longest = b.longest_possible.min(context(&case.on).unwrap_or(u64::MAX).max(told)).min(1 << 40);
     let (launch, on) = (&case.launch, &case.on);
     let list = catalog.flag_list(launch.program.list())?;
@@ -376,7 +412,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
             .map_or_else(Vec::new, |rule| prints::seconds(rule, &case.start, on, &b)),
         obeyed: line::used(launch, |u| *u == Use::Obeyed),
         ignored: line::used(launch, |u| *u == Use::Idle),
-        cautions: line::cautions(launch).into_iter().chain(tight(&case, &b)).collect(),
+        cautions: case.cautions.iter().cloned().chain(line::cautions(launch)).chain(tight(&case, &b)).collect(),
         unknown,
         assumptions,
     })
@@ -425,10 +461,17 @@ fn untaken(launch: &Launch) -> Remark {
     let unknown = launch.flags.iter().any(|f| matches!(f.used, Use::Unknown(_)));
     let last = launch.flags.iter().filter_map(|f| gone(&f.used)).min_by_key(|text| text.parse::<Version>().ok());
     let last = last.filter(|_| launch.version.is_none() && !unknown);
+    let instead = |used: &Use| match used {
+        Use::Other { instead, .. } => instead.clone(),
+        _ => None,
+    };
+    let instead: Vec<String> = launch.flags.iter().filter_map(|f| instead(&f.used)).collect();
     let said = says("check_refused_flags").with("flags", flags).with("version", launch.version.clone());
+    let said = said.with("instead", Some(instead.join(", ")).filter(|text| !text.is_empty()));
     said.with("family", last.as_ref().map(|_| launch.program.to_string())).with("until", last)
 }
 
+#[expect(clippy::too_many_lines, reason = "what a line names, found in the order in which a server finds it")]
 fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     let (family, wanted) = match request.engine.as_deref().map(|text| text.split_once('@').unwrap_or((text, ""))) {
         Some((family, version)) => (Some(family.parse::<Program>().map_err(|e| e.at("engine"))?), Some(version)),
@@ -441,7 +484,7 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
         settings: request.settings.as_deref(),
         version: wanted.filter(|version| !version.is_empty()),
     };
-    let launch = line::read(catalog, source).map_err(|e| e.at("command"))?;
+    let mut launch = line::read(catalog, source).map_err(|e| e.at("command"))?;
     if let Some(family) = family.filter(|family| *family != launch.program) {
         let expected = format!("{}: the line starts {}", launch.program, launch.program.name());
         return Err(Error::value("engine", format!("\"{family}\""), expected));
@@ -451,17 +494,28 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     let (engine, uncovered) = catalog.engine(&engine)?;
     assumptions.extend(uncovered.map(|version| support::not_covered(&engine, version)));
     if launch.version.is_none() {
-        assumptions.push(says("no_version").with("name", &engine.name).with("as_of", &engine.as_of));
+        assumptions.push(says("no_version").with("name", support::counted_as(&engine)).with("as_of", &engine.as_of));
     }
     let version = launch.version.as_deref().and_then(|text| text.parse::<Version>().ok());
-    let (setting, stated) = setting(request, &launch)?;
+    let (setting, counted) = setting(request, &launch)?;
     assumptions.extend(catalog.context_of(&setting.model).map(|tokens| says("check_context").with("tokens", tokens)));
     let together = launch.program == Program::LlamaCpp && offload::dealt(catalog, &setting, &engine, false);
     let (alone, others) = if together { offload::cards(catalog, &setting)? } else { Default::default() };
     let mut found = find(catalog, if together { &alone } else { &setting })?;
     let on = &mut found.deployment;
+    let mut cautions = Vec::new();
+    if setting.weights.is_none() && catalog.leaves_format_open(&setting.model) {
+        cautions.push(says("check_format_open").with("format", on.formats.linear));
+    }
+    if let Some((named, shape)) = launch.start.expert_at.as_deref().zip(on.model.shape()) {
+        launch.start.expert_layers = Some(up_to_experts(shape, named));
+    }
     if launch.kv.is_none() {
         on.kv = usual_cache(&on.model, on.formats, &engine);
+        // llama.cpp keeps 16 bits in the one format of them, whatever the model's own.
+        if launch.program == Program::LlamaCpp && on.kv == Dtype::Bf16 {
+            on.kv = Dtype::Fp16;
+        }
         // A checkpoint may bring the format of its cache along.
         if let Some(own) = brought(&launch, &setting.model) {
             on.kv = own;
@@ -486,14 +540,25 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
     let split_block = standing.split_block(&on.layout);
     assumptions.extend(standing.remarks);
-    let early = early(&launch, on, stated);
-    let (method, because) = mismatched(&launch, &setting.model, on).filter(|_| early.is_none()).unzip();
+    // Whole machines have as many cards as they have; a bare chip is as many as the line takes, unless it names them.
+    let there = (counted || on.system.n_chips > 1).then_some(on.system.n_chips);
+    let there = if together { Some(others.others.len() as u64 + 1) } else { there };
+    let limit = [there, launch.gpus].into_iter().flatten().min();
+    let early = early(&launch, on, limit);
+    let words = drafted::put(catalog, &launch, on, &mut assumptions)?;
+    let (method, because) =
+        method::mismatched(&launch, &setting.model, on).or(words).filter(|_| early.is_none()).unzip();
+    let sees = limit.filter(|has| *has < launch.layout.chips() && prints::parser(&launch).is_none());
+    let sees = sees.filter(|_| launch.program != Program::LlamaCpp && early.is_some());
+    let few = sees.map(|has| says("check_sees_too_few").with("chips", launch.layout.chips()).with("has", has));
+    let because = because.or(few);
     let early = early.or(method);
     let long = if early.is_none() { beyond(catalog, &launch, on)? } else { None };
     let alone = long.is_some() && standing.refusal.is_none() && split_block.is_none();
     let positions = context(on).filter(|_| alone);
     let early =
         early.or(long).or_else(|| standing.refusal.map(|refusal| says("check_not_supported").with("why", refusal.why)));
+    let cut_blocks = early.is_none() && split_block.is_some();
     let early = early.or_else(|| {
         split_block.map(|(width, part)| {
             let routed = matches!(width, support::Width::Expert(_));
@@ -504,18 +569,21 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     if let Some(scale) = scaled(&launch, on) {
         start.longest = start.longest.or(Some(scale));
     }
-    let hosted = split(catalog, &launch, on)?;
-    if launch.program == Program::LlamaCpp && !on.system.chip.processor {
-        let name = others.name.clone().unwrap_or_else(|| on.system.name.clone());
-        dealt(catalog, &launch, (&others.others, stated == Some(0)), on)?;
-        Arc::make_mut(&mut on.system).name = name;
-    }
+    let list = catalog.flag_list(launch.program.list())?;
+    let name = others.name.clone().unwrap_or_else(|| on.system.name.clone());
+    let place = |start: &Start| placed(catalog, &launch, start, (&others.others, counted), on);
+    let fits = list.age("--fit", launch.version.as_deref()) == Age::Known;
+    let lowered = fitted::lowered(&launch, &start, version, fits, &place)?;
+    cautions.extend(lowered.as_ref().map(|(_, said)| said.clone()));
+    start = lowered.map_or(start, |(start, _)| start);
+    let there = place(&start)?;
+    *on = there;
+    Arc::make_mut(&mut on.system).name = name;
     assumptions
         .push(says("check_machine").with("system", &on.system.name).with("memory", on.system.chip.memory.size()));
-    if hosted {
+    if on.split.as_ref().is_some_and(|split| split.layers > 0.0 || split.experts > 0.0) {
         assumptions.push(says("check_split"));
     }
-    let list = catalog.flag_list(launch.program.list())?;
     let accuracy = match list.startup.as_ref().map(|rule| &rule.held) {
         Some(held) => {
             let said = says("check_accuracy").with("rows", held.rows).with("median", held.median);
@@ -528,7 +596,21 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     let weights = found.format_words();
     let kv = start.halves.map_or_else(|| found.kv_words(), |(k, v)| format!("{k} keys and {v} values").into());
     let on = found.deployment;
-    Ok(Case { launch, on, start, version, weights, kv, early, because, positions, assumptions })
+    Ok(Case {
+        launch,
+        on,
+        start,
+        version,
+        weights,
+        kv,
+        early,
+        because,
+        positions,
+        cut_blocks,
+        limit,
+        cautions,
+        assumptions,
+    })
 }
 
 /// llama.cpp keeps a context for all its slots together.
@@ -547,15 +629,15 @@ fn engine_of(launch: &Launch) -> String {
     }
 }
 
-/// Model and machine of a line, and the chips that were stated.
-fn setting(request: &Request, launch: &Launch) -> Result<(Setting, Option<u64>), Error> {
+/// Model and machine of a line, and whether the machine has so many chips and no more.
+fn setting(request: &Request, launch: &Launch) -> Result<(Setting, bool), Error> {
     let model = request
         .model
         .clone()
         .or_else(|| launch.model.as_deref().map(model_named))
         .ok_or_else(|| Error::said("the line names no model").hint("put it in, or give {model}"))?;
     let on = request.on.clone().ok_or_else(|| {
-        let chips = launch.gpus.unwrap_or_else(|| launch.layout.chips());
+        let chips = launch.gpus.filter(|n| *n > 0).unwrap_or_else(|| launch.layout.chips());
         let such = if chips > 1 { format!("{chips}xh100") } else { "h100".into() };
         Error::said("no machine is given").hint(format!("say what it starts on with {{on}}, such as {such}"))
     })?;
@@ -564,7 +646,7 @@ fn setting(request: &Request, launch: &Launch) -> Result<(Setting, Option<u64>),
     let (name, _) = machine(&setting.on)?;
     // A bare chip is as many of them as the line takes; a machine with a number has no more.
     let counted = name.trim_start().starts_with(|c: char| c.is_ascii_digit()) || rented(name);
-    Ok((setting, counted.then_some(0).or(launch.gpus)))
+    Ok((setting, counted))
 }
 
 /// Whether a name is that of an instance in a cloud (`g6e.xlarge`, `a3-highgpu-1g`, `NC40ads_H100_v5`), which has so many cards and no
@@ -612,47 +694,10 @@ fn formatted(launch: &Launch, on: &mut Deployment, assumptions: &mut Vec<Remark>
     assumptions.push(says("check_dtype").with("format", dtype));
 }
 
-/// What vLLM says where a line names another method than the checkpoint was made by, or one that a checkpoint must bring along, and in
-/// our words. What is made while weights are loaded (fp8, bitsandbytes) goes with a checkpoint of 16 bits.
-///
-/// Source: vllm-project/vllm vllm/config/model.py (`_verify_quantization`), vllm/model_executor/model_loader/weight_utils.py
-/// (`get_quant_config`), and the `override_quantization_method` of its methods, read 2026-11-18.
-fn mismatched(launch: &Launch, model: &str, on: &Deployment) -> Option<(Remark, Remark)> {
-    let asked = launch.method.as_deref().filter(|_| launch.program == Program::Vllm)?;
-    let kind = match asked {
-        "awq" | "awq_marlin" => "awq",
-        "gptq" | "gptq_marlin" | "gptq_bitblas" => "gptq",
-        "fp8" | "bitsandbytes" | "experts_int8" | "ptpc_fp8" | "mxfp4" | "modelopt" | "modelopt_fp4" => asked,
-        // Others take over what several methods made.
-        _ => return None,
-    };
-    let brought = matches!(kind, "awq" | "gptq");
-    let own = on.model.formats();
-    let plain = own.routed.bits().min(own.linear.bits()) >= 16.0;
-    match rackmath_spec::name::method(model) {
-        Some(made) if made != kind && (made != "fp8" || brought) => {
-            let printed = format!(
-                "ValueError: Quantization method specified in the model config ({made}) does not match the quantization method specified in the `quantization` argument ({asked})."
-            );
-            Some((printed.into(), says("check_other_method").with("made", made).with("asked", asked)))
-        }
-        None if brought && plain => {
-            let printed = format!("ValueError: Cannot find the config file for {asked}");
-            let said = says("check_no_method").with("asked", asked).with("format", own.linear);
-            Some((printed.into(), said))
-        }
-        _ => None,
-    }
-}
-
 /// What an engine refuses before it looks at memory: unknown flags, too many chips, degrees that do not divide.
-fn early(launch: &Launch, on: &mut Deployment, stated: Option<u64>) -> Option<Remark> {
+fn early(launch: &Launch, on: &mut Deployment, limit: Option<u64>) -> Option<Remark> {
     let chips = launch.layout.chips();
-    let has = match stated {
-        Some(0) | None if on.system.n_chips > 1 || stated == Some(0) => on.system.n_chips,
-        Some(given) if given > 0 => given,
-        _ => chips,
-    };
+    let has = limit.unwrap_or(chips);
     if on.system.n_chips < chips.max(has) {
         let own = Arc::make_mut(&mut on.system);
         own.n_chips = chips.max(has);
@@ -661,7 +706,8 @@ fn early(launch: &Launch, on: &mut Deployment, stated: Option<u64>) -> Option<Re
     if let Some(parsed) = prints::parser(launch) {
         return Some(parsed);
     }
-    if chips > has {
+    // llama.cpp takes the cards it sees, or none.
+    if chips > has && launch.program != Program::LlamaCpp {
         return Some(prints::too_few(launch, chips, has));
     }
     let shape = on.model.shape();
@@ -676,16 +722,20 @@ fn early(launch: &Launch, on: &mut Deployment, stated: Option<u64>) -> Option<Re
     None
 }
 
-/// A context beyond the model's.
-fn beyond(catalog: &Catalog, launch: &Launch, on: &Deployment) -> Result<Option<Remark>, Error> {
-    let stretched = launch.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN").is_some_and(|v| v != "0")
+/// Whether a line asks for positions that the model's config does not have.
+fn stretched(launch: &Launch) -> bool {
+    launch.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN").is_some_and(|v| v != "0")
         || launch.flags.iter().any(|f| {
             f.flag.contains("hf-overrides")
                 || f.flag.contains("hf_overrides")
                 || f.flag.contains("rope-scaling")
                 || f.flag.contains("override-args")
-        });
-    let longest = launch.start.longest.filter(|_| !stretched && launch.program != Program::LlamaCpp);
+        })
+}
+
+/// A context beyond the model's.
+fn beyond(catalog: &Catalog, launch: &Launch, on: &Deployment) -> Result<Option<Remark>, Error> {
+    let longest = launch.start.longest.filter(|_| !stretched(launch) && launch.program != Program::LlamaCpp);
     let Some(longest) = longest else { return Ok(None) };
     Ok(support::too_long(catalog, &on.model, &on.engine, longest as f64)?.map(|refusal| refusal.why))
 }

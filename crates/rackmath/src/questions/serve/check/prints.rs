@@ -22,6 +22,12 @@ fn first_engine(launch: &Launch, on: &Deployment) -> bool {
 /// Lines of a start; of llama.cpp those of each card.
 pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget, each: &[Budget]) -> Vec<Remark> {
     let (tokens, longest) = (grouped(b.tokens as f64), grouped(b.longest as f64));
+    let device = match on.system.chip.vendor.as_str() {
+        "Apple" => "MTL",
+        "AMD" => "ROCm",
+        "Intel" => "SYCL",
+        _ => "CUDA",
+    };
     let texts = match launch.program {
         Program::Vllm if first_engine(launch, on) => vec![
             format!("# GPU blocks: {}", b.blocks),
@@ -50,7 +56,7 @@ pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget, each: &[Budget
         Program::LlamaCpp => {
             let mib = |bytes: Bytes| bytes.get() / 1_048_576.0;
             let line = |kind: &str, of: fn(&Budget) -> Bytes| -> Vec<String> {
-                let size = |(at, b)| format!("CUDA{at} {kind} buffer size = {:.2} MiB", mib(of(b)));
+                let size = |(at, b)| format!("{device}{at} {kind} buffer size = {:.2} MiB", mib(of(b)));
                 each.iter().enumerate().map(size).collect()
             };
             [line("model", |b| b.weights), line("KV", |b| b.cache), line("compute", |b| b.activation)].concat()
@@ -66,7 +72,8 @@ pub(super) fn lines(launch: &Launch, on: &Deployment, b: &Budget, each: &[Budget
         Some(Refusal::Capture { .. } | Refusal::Sampler { .. }) => 4,
         Some(_) => each.len(),
     };
-    let eager = b.graphs == Bytes::ZERO;
+    // Graphs are captured on chips with CUDA or HIP.
+    let eager = b.graphs == Bytes::ZERO || on.system.chip.vendor == "Apple";
     let shown = texts.into_iter().take(far).filter(|text| !(eager && text.starts_with("Graph")));
     shown.map(Remark::from).collect()
 }
@@ -100,6 +107,18 @@ pub(super) fn refusal(launch: &Launch, on: &Deployment, b: &Budget, each: &[Budg
         }
         (Program::TrtLlm, Refusal::NoRoom { .. } | Refusal::TooLong { .. }) => {
             "Insufficient memory for the paged KV cache: lower max_seq_len or max_num_tokens, or use more GPUs".into()
+        }
+        (Program::LlamaCpp, refusal) if on.system.chip.vendor == "Apple" => {
+            let needed = match refusal {
+                Refusal::Buffers { needed, .. } | Refusal::Weights { needed, .. } => needed,
+                _ => b.cache,
+            };
+            format!("ggml_metal_buffer_init: error: failed to allocate buffer, size = {:.2} MiB", needed.get() / 1_048_576.0)
+        }
+        (_, Refusal::Weights { .. } | Refusal::Capture { .. } | Refusal::Sampler { .. })
+            if on.system.chip.vendor == "Apple" =>
+        {
+            "RuntimeError: MPS backend out of memory.".into()
         }
         (Program::LlamaCpp, _) => {
             let needed = match refusal {
