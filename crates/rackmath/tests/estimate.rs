@@ -515,3 +515,86 @@ fn what_does_not_fit_is_served_with_the_changes_it_names() {
     }
     assert!(laid >= 3, "{laid}");
 }
+
+/// What a change promises is what the same command with it answers.
+#[test]
+fn advice_is_the_same_command_with_that_change() {
+    let tp = |n| DegreesRequest { tp: Some(n), ..DegreesRequest::default() };
+    let loras = rackmath::estimate::Loras { loras: 4, lora_count: Some(16), lora_rank: 64, ..Default::default() };
+    let adapters = Request { loras: Some(loras), concurrency: Some(64.0), ..request("llama-3.1-8b", "h100", "vllm") };
+    let mut wired = Request { degrees: tp(4), concurrency: Some(1.0), ..request("llama-3.1-70b", "4xh100", "vllm") };
+    wired.setting.link = Some("10GbE".into());
+    let narrow = Request { degrees: tp(2), concurrency: Some(32.0), ..request("qwen3-32b", "2xl40s", "vllm") };
+    let mut seen = std::collections::BTreeSet::new();
+    for base in [adapters, wired, narrow].into_iter().chain(deployments()) {
+        let a = asked(&Request { changes: true, ..base.clone() });
+        for c in &a.changes {
+            let word = |name: &str| match c.what.with.get(name) {
+                Some(Part::Text(text)) => text.clone(),
+                Some(Part::Number(n)) => n.to_string(),
+                other => panic!("{name}: {other:?}"),
+            };
+            let mut then = base.clone();
+            match &*c.what.says {
+                "engine_of" => then.engine = word("id"),
+                "chip_instead" => then.setting.on = word("on"),
+                "weights_in" => then.setting.weights = Some(word("format")),
+                "kv_in" => then.setting.kv = Some(word("format")),
+                "concurrency_of" => then.concurrency = word("requests").parse().ok(),
+                _ => continue,
+            }
+            let then = served(&then);
+            let close = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+            assert!(close(c.tpot_ms, then.tpot_ms.value) && close(c.ttft_ms, then.ttft_ms.unwrap().value), "{c:?}");
+            assert!(close(c.output_tok_s_per_chip, then.output_tok_s_per_chip.value), "{c:?}");
+            seen.insert(c.what.says.to_string());
+        }
+    }
+    assert!(seen.len() >= 3, "{seen:?}");
+}
+
+/// Where targets are given every line meets them; where no change does, the heading says so and each line comes nearer.
+#[test]
+fn advice_keeps_targets_or_says_that_nothing_meets_them() {
+    let (mut kept, mut nearer) = (0, 0);
+    for (tpot, ttft) in [(40.0, 2e3), (25.0, 2e3), (15.0, 1e3), (3.0, 1e3)] {
+        for base in deployments() {
+            let tight = Request { tpot_ms: Some(tpot.into()), ttft_ms: Some(ttft.into()), changes: true, ..base };
+            let a = asked(&tight);
+            let now = a.served.unwrap();
+            let miss = |token: f64, first: f64| f64::max(token / tpot, first / ttft);
+            let today = miss(now.tpot_ms.value, now.ttft_ms.unwrap().value);
+            for c in &a.changes {
+                let then = miss(c.tpot_ms, c.ttft_ms);
+                if c.judged_by.says == "judged_by_nearest" {
+                    assert!(then > 1.0 && then < today, "{today} {c:?}");
+                    nearer += 1;
+                } else {
+                    assert!(then <= 1.0, "{today} {c:?}");
+                    kept += 1;
+                }
+            }
+        }
+    }
+    assert!(kept > 0 && nearer > 0, "{kept} {nearer}");
+}
+
+#[test]
+fn behind_a_link_that_was_given_nothing_was_measured() {
+    let tp = DegreesRequest { tp: Some(4), ..DegreesRequest::default() };
+    let mut base = Request { degrees: tp, ..request("llama-3.1-70b", "4xh100", "vllm") };
+    let own = asked(&base).evidence.unwrap();
+    base.setting.link = Some("10GbE".into());
+    let given = asked(&base).evidence.unwrap();
+    let [own, given] = [own.grade, given.grade].map(|grade| serde_json::to_value(grade).unwrap());
+    assert_eq!((own.as_str(), given.as_str()), (Some("measured"), Some("transferred")));
+}
+
+#[test]
+fn the_rate_that_holds_is_the_one_that_is_solved_for() {
+    let base = Request { osl: 300.0, ..request("llama-3.1-8b", "l40s", "vllm") };
+    let a = asked(&Request { rate_per_s: Some(1e3), ..base.clone() });
+    let seek = rackmath::estimate::Seek { solve: Some(rackmath::estimate::Unknown::Rate), ..Default::default() };
+    let solved = asked(&Request { seek, ..base }).solved.unwrap();
+    assert_eq!(a.problem.unwrap().holds_requests_per_s, solved.value);
+}

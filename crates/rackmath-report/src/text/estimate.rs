@@ -83,7 +83,8 @@ fn served(out: &mut Page, a: &Answer, s: &Served) {
     let first = or(s.ttft_ms, "", |r| format!("the first token after {}, then ", ms(r.value)));
     let user = tok_s(s.output_tok_s_per_user.value);
     let all = format!("{} on {} chip{}", tok_s(s.output_tok_s.value), a.chips, plural(a.chips));
-    let cost = or(s.usd_per_mtok_output, "", |usd| format!(", {} of output", mtok(usd)));
+    let cost = s.usd_per_mtok_output.zip(s.usd_per_mtok_input);
+    let cost = or(cost, "", |(out, prompts)| format!(", {} of output and {} of input", mtok(out), mtok(prompts)));
     let one = if first.is_empty() { "a token" } else { "one" };
     let meets = format!("{first}{one} every {} ({user})", ms(s.tpot_ms.value));
     let limits = s.slo.as_ref().map(|slo| (slo.met, words(&slo.verdict)));
@@ -128,7 +129,7 @@ pub(super) fn pretended(out: &mut Page, said: Option<&Remark>) {
 
 /// What guessing ahead does, the verdict first.
 fn speculated(out: &mut Page, s: &Speculated) {
-    out.judged(s.speedup > 1.0, words(&s.verdict));
+    out.judged(s.speedup > 1.0 && s.request_gain >= 1.0, words(&s.verdict));
     let before = out.turn(Kind::Advice);
     if let Some(why) = &s.why {
         out.paragraph("  ", format!("Why: {}.", words(why)));
@@ -353,9 +354,10 @@ fn changes(out: &mut Page, all: &[Change]) {
 }
 
 fn change(c: &Change) -> String {
-    let cost = or(c.usd_per_mtok_output, "", |u| format!(", {} output", mtok(u)));
+    let cost = or(c.usd_per_mtok_with_prompts, "", |u| format!(", {} of output, prompts included", mtok(u)));
     let rescues = if c.rescues { "; meets what is missed today" } else { "" };
-    let within = if c.within_interval { "; less than the interval is wide" } else { "" };
+    let within =
+        or(c.apart, "", |factor| format!("; within the error of the comparison, a factor of {}", three(factor)));
     let caution = or(c.caution.as_ref(), "", |c| format!("; needs {}", words(c)));
     let ([token, first], rate) = ([c.tpot_ms, c.ttft_ms].map(ms), tok_s(c.output_tok_s_per_chip));
     let speeds = format!("{token} per token, first after {first}, {rate} per chip");

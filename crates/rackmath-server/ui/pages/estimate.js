@@ -163,7 +163,7 @@ export const page = {
         caption: "What would help most, one change at a time",
         columns: ["Change", { name: "Gain", align: "right" }, { name: "First token", align: "right" }, { name: "Per token", align: "right" }, { name: "Per chip", align: "right" }, { name: "Output", align: "right" }, "Mind"],
         rows: e.changes.map((c) => [c.what, c.gain === null ? "serves" : `+${percent(c.gain)}`, ms(c.ttft_ms), ms(c.tpot_ms), tokens(c.output_tok_s_per_chip), c.usd_per_mtok_output === null ? "–" : perMtok(c.usd_per_mtok_output),
-          [c.rescues ? "meets the targets that are missed" : null, c.within_interval ? "less than the intervals are wide" : null, c.caution].filter(Boolean).join("; ") || "–"]),
+          [c.rescues ? "meets the targets that are missed" : null, c.apart ? `within the error of the comparison (a factor of ${digits(c.apart)})` : null, c.caution].filter(Boolean).join("; ") || "–"]),
       });
       view.note("changes-note", `Judged by ${e.changes[0].judged_by}.`);
     }

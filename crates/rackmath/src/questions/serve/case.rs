@@ -104,6 +104,7 @@ impl Bench {
         schedule.tell(setup.sequences);
         schedule.looks = setup.looks.unwrap_or(schedule.looks).max(1.0);
         schedule.gather = setup.gather.unwrap_or(schedule.gather);
+        schedule.hold = setup.hold.or(schedule.hold);
         schedule.memory = setup.memory.and_then(Fraction::checked).or(schedule.memory);
         let formats = match setup.weights.as_deref() {
             None => model.formats(),

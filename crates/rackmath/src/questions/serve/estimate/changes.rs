@@ -1,22 +1,31 @@
 //! Single changes, tried one by one by the same function, and those that help most.
+//!
+//! A change is another request: what it promises is what the same command with that change answers, whatever else follows from
+//! it (an engine's own limits and cache, adapters' slots, a link that was given).
 
-use super::Change;
+use super::drafter::{Drafts, Speculation};
 use super::met::Met;
+use super::words::{means, overloaded};
 use super::work::{Ask, Case};
+use super::{Change, Request};
 use crate::desk::prelude::*;
-use crate::desk::remedy::{in_format, narrower};
-use crate::simulate::{Percentiles, What};
+use crate::desk::remedy::narrower;
+use crate::layout::DegreesRequest;
+use crate::setting::LLAMA_CPP;
+use crate::simulate::What;
 use crate::support::{self, Verdict};
 use rackmath_spec::engine::Assumed;
 use rackmath_spec::support::Stored;
 use rackmath_spec::{Brief, Gguf, Kind, Math};
-use rackmath_theory::deployment::{Deployment, Links};
-use rackmath_theory::layout::{check, domain};
+use rackmath_theory::deployment::Deployment;
+use rackmath_theory::layout::domain;
 use rackmath_theory::pools::{Loading, Outcome, Serving};
-use rackmath_theory::steady::yielded;
 
 /// How many are kept.
 const KEPT: usize = 3;
+
+/// How many are simulated to keep that many, where today is.
+const SIMULATED: usize = 2 * KEPT;
 
 /// Gains below this share are not worth a line.
 const LEAST: f64 = 0.01;
@@ -40,6 +49,8 @@ enum Goal {
     Speed,
     /// From arrival to the last token.
     Whole,
+    /// The target that is missed most, where no change meets all.
+    Nearest,
 }
 
 impl Goal {
@@ -63,7 +74,100 @@ impl Goal {
             Self::Throughput(Slowest::Any) => "judged_by_chip",
             Self::Speed => "judged_by_user",
             Self::Whole => "judged_by_whole",
+            Self::Nearest => "judged_by_nearest",
         })
+    }
+}
+
+/// What a deployment comes to under its load, by which changes are judged.
+#[derive(Clone, Copy)]
+struct Stands {
+    serves: bool,
+    /// The worst time over its limit; above one where a target is missed, without end where nothing is served.
+    miss: f64,
+    tpot: f64,
+    ttft: f64,
+    whole: f64,
+    per_chip: f64,
+}
+
+impl Stands {
+    fn of(case: &Case, ask: &Ask, outcome: &Outcome, met: &Met) -> Self {
+        let [queue, first, tpot] = means(outcome, met).map(|ms| ms / 1e3);
+        let (ttft, whole) = (queue + first, queue + first + tpot * (ask.requests.output - 1.0).max(0.0));
+        let serves = outcome.serves() && !overloaded(outcome, met);
+        let over = |((what, mean), limit): ((What, f64), Option<AtMost>)| {
+            let limit = limit?;
+            // A percentile that was not simulated is no better than the mean.
+            let found = met.run().and_then(|p| p.of(what)).and_then(|t| t.percentile_ms);
+            let value = found.filter(|_| limit.percentile.is_some()).unwrap_or(mean * 1e3);
+            Some(value / limit.ms)
+        };
+        let times = [(What::Ttft, ttft), (What::Tpot, tpot), (What::E2e, whole)];
+        let miss = times.into_iter().zip(case.limits()).filter_map(over).fold(0.0, f64::max);
+        let miss = if serves { miss } else { f64::INFINITY };
+        Self { serves, miss, tpot, ttft, whole, per_chip: outcome.output_per_chip(&ask.requests) }
+    }
+
+    fn meets(&self) -> bool {
+        self.miss <= 1.0
+    }
+
+    /// What a change is worth: nothing where it does not help, or breaks what is kept today.
+    fn worth(&self, then: &Self, goal: Goal, fewer: bool) -> Option<Worth> {
+        let rescues = !self.meets() && then.meets();
+        let gain = match goal {
+            Goal::Throughput(_) => then.per_chip / self.per_chip,
+            Goal::Speed => self.tpot / then.tpot,
+            Goal::Whole => self.whole / then.whole,
+            Goal::Nearest => self.miss / then.miss,
+        } - 1.0;
+        if rescues {
+            return Some(Worth { rescues, nearer: false, gain });
+        }
+        if !self.meets() {
+            // Where no change meets the targets, those that come nearer to them are named.
+            let gain = self.miss / then.miss - 1.0;
+            return (self.serves && gain >= LEAST).then_some(Worth { rescues, nearer: true, gain });
+        }
+        // Faster tokens are no help to whom they keep waiting for the first.
+        let later = then.whole > self.whole * (1.0 + 1e-9);
+        let slower = then.tpot > self.tpot * (1.0 + 1e-9) || later;
+        let barred = match goal {
+            Goal::Throughput(slowest) => slowest == Slowest::Today && slower,
+            Goal::Speed => later,
+            Goal::Whole => fewer,
+            Goal::Nearest => false,
+        };
+        (then.meets() && !barred && gain >= LEAST).then_some(Worth { rescues, nearer: false, gain })
+    }
+}
+
+/// What a change is worth.
+#[derive(Clone, Copy)]
+struct Worth {
+    /// It meets what is missed today, or serves where nothing is.
+    rescues: bool,
+    /// It only comes nearer to targets that it misses too.
+    nearer: bool,
+    gain: f64,
+}
+
+/// A change that was tried.
+struct Tried<'a> {
+    worth: Worth,
+    idea: &'a Idea,
+    then: Case<'a>,
+    serving: Serving,
+    outcome: Outcome,
+    stands: Stands,
+}
+
+impl Tried<'_> {
+    /// The best first: what meets targets, then what gains; where instances cannot keep up, more of the same before others.
+    fn before(&self, other: &Self) -> std::cmp::Ordering {
+        let order = |t: &Self| (!t.worth.nearer, t.worth.rescues, t.worth.rescues && t.idea.copies);
+        order(other).cmp(&order(self)).then(other.worth.gain.total_cmp(&self.worth.gain))
     }
 }
 
@@ -72,134 +176,95 @@ pub(super) fn best(
     catalog: &Catalog,
     case: &Case,
     serving: &Serving,
-    (now, met): (&Outcome, Option<&Percentiles>),
+    (now, met): (&Outcome, &Met),
     effort: &Effort,
 ) -> Result<Vec<Change>, Error> {
     let waits = now.serves() && now.queue > 0.0;
     let goal = Goal::of(case.ask.load, case.request.tpot_ms.is_some(), waits);
-    let [ttft, tpot, whole] = case.limits().map(|l| l.map(|l| l.ms / 1e3));
-    let targets = (ttft, tpot);
-    let meets = |o: &Outcome| {
-        o.serves()
-            && targets.0.is_none_or(|t| o.ttft + o.queue <= t)
-            && targets.1.is_none_or(|t| o.tpot() <= t)
-            && whole.is_none_or(|t| o.e2e(&case.ask.requests) <= t)
-    };
-    let today = case.scale.brief(&case.ask.on, &[], false);
-    let mut tried: Vec<(Rank, Change, Idea, f64)> = Vec::new();
-    for mut idea in ideas(catalog, case, serving, waits) {
-        // What is not known to run is no remedy; only of the same engine, chip and formats as today nothing more is asked.
-        let Ok(standing) = case.stand(&idea.ask.on) else { continue };
-        let (was, on) = (&case.ask.on, &mut idea.ask.on);
-        let same = was.formats == on.formats && was.kv == on.kv && was.engine.id == on.engine.id;
-        let same = same && was.system.chip.id == on.system.chip.id;
-        let enough = if same { case.standing.verdict.max(Verdict::RunsAs) } else { Verdict::RunsAs };
-        if standing.verdict > enough || !standing.cuts(&on.layout) {
-            continue;
-        }
-        standing.apply(&mut on.formats, &mut on.kv, &mut on.system);
-        let Some(then) = outcome(case, &idea.ask, serving) else { continue };
-        let (a, b) = (&case.ask.requests, &idea.ask.requests);
-        // Faster tokens are no help to whom they keep waiting for the first.
-        let later = |then: &Outcome| then.e2e(b) > now.e2e(a) * (1.0 + 1e-9);
-        let gain = match goal {
-            Goal::Throughput(slowest) => {
-                let slower = then.tpot() > now.tpot() * (1.0 + 1e-9) || later(&then);
-                if slowest == Slowest::Today && now.serves() && slower {
-                    continue;
-                }
-                then.output_per_chip(b) / now.output_per_chip(a)
-            }
-            Goal::Speed if now.serves() && later(&then) => continue,
-            Goal::Speed => now.tpot() / then.tpot(),
-            Goal::Whole => now.e2e(a) / then.e2e(b),
-        } - 1.0;
-        let rescues = !meets(now) && meets(&then);
-        if (meets(now) && !meets(&then)) || (goal == Goal::Whole && !rescues && idea.fewer(case.ask.load)) {
-            continue;
-        }
-        if !rescues && (gain < LEAST || !now.serves()) {
-            continue;
-        }
-        let sides = today.as_ref().zip(case.scale.brief(&idea.ask.on, &[], false));
-        let interval = sides.map_or(0.0, |(a, b)| float::exp(case.scale.apart(a, &b).tpot) - 1.0);
-        let change = Change {
-            what: idea.what.clone(),
-            judged_by: goal.remark(),
-            gain: now.serves().then_some(gain),
-            within_interval: idea.foreign && gain < interval,
-            rescues,
-            chips: then.chips as u64,
-            tpot_ms: then.tpot() * 1e3,
-            ttft_ms: (then.ttft + then.queue) * 1e3,
-            output_tok_s_per_chip: then.output_per_chip(b),
-            usd_per_mtok_output: then.usd_per_mtok(b, idea.ask.price).map(|u| u.0),
-            caution: idea.caution.clone(),
-        };
-        tried.push(((rescues, rescues && idea.copies, gain), change, idea, interval));
+    let stands = Stands::of(case, &case.ask, now, met);
+    let ideas = ideas(catalog, case, serving, waits);
+    let mut tried: Vec<Tried> = Vec::new();
+    for idea in &ideas {
+        tried.extend(attempt(catalog, case, serving, (&stands, goal), idea));
     }
-    let order = |r: &Rank| (r.0, r.1);
-    tried.sort_by(|(x, ..), (y, ..)| order(y).cmp(&order(x)).then(y.2.total_cmp(&x.2)));
-    tried.truncate(KEPT);
+    tried.sort_by(Tried::before);
     // What arrives at a rate is simulated, today's run or not: a steady state says little of a queue near its end.
-    if met.is_none() && !matches!(case.ask.load, Loading::Rate(_)) {
-        return Ok(tried.into_iter().map(|(_, change, ..)| change).collect());
-    }
-    let mut all = Vec::new();
-    for ((_, copies, _), mut change, idea, interval) in tried {
-        if felt(case, &idea.ask, (serving, met), &mut change, effort)? {
-            change.within_interval = idea.foreign && change.gain.is_some_and(|gain| gain < interval);
-            all.push((copies, change));
+    if met.run().is_some() || matches!(case.ask.load, Loading::Rate(_)) {
+        let mut kept = Vec::new();
+        for mut one in tried.into_iter().take(SIMULATED) {
+            let felt = one.then.met(&one.then.ask, &one.serving, &one.outcome, effort)?;
+            one.stands = Stands::of(&one.then, &one.then.ask, &one.outcome, &felt);
+            if let Some(worth) = stands.worth(&one.stands, goal, one.idea.fewer(case.ask.load)) {
+                one.worth = worth;
+                kept.push(one);
+            }
+            if kept.iter().filter(|t: &&Tried| !t.worth.nearer).count() >= KEPT {
+                break;
+            }
         }
+        kept.sort_by(Tried::before);
+        tried = kept;
     }
-    let order = |(copies, c): &(bool, Change)| (c.rescues, *copies && c.rescues);
-    let gain = |c: &Change| c.gain.unwrap_or(0.0);
-    all.sort_by(|x, y| order(y).cmp(&order(x)).then(gain(&y.1).total_cmp(&gain(&x.1))));
-    Ok(all.into_iter().map(|(_, change)| change).collect())
-}
-
-/// Puts what users would meet into a change, and whether it is still one; as it was where it cannot be simulated.
-fn felt(
-    case: &Case,
-    ask: &Ask,
-    (serving, met): (&Serving, Option<&Percentiles>),
-    change: &mut Change,
-    effort: &Effort,
-) -> Result<bool, Error> {
-    let Ok(then) = case.ready_like(ask, Some(serving)) else { return Ok(false) };
-    let mut ask = ask.clone();
-    ask.settle(&then);
-    let outcome = then.under(&ask.requests, ask.load);
-    let Met::Run(felt) = case.met(&ask, &then, &outcome, effort)? else { return Ok(true) };
-    let mean = |p: &Percentiles, what: What| p.of(what).map_or(f64::INFINITY, |t| t.mean_ms);
-    (change.tpot_ms, change.ttft_ms) = (mean(&felt, What::Tpot), mean(&felt, What::Ttft));
-    let held = met.is_some_and(Percentiles::hold);
-    change.rescues = !held && felt.hold();
-    let gain = met.map_or(0.0, |met| mean(met, What::E2e) / mean(&felt, What::E2e) - 1.0);
-    change.gain = change.gain.map(|_| gain);
-    Ok(!felt.queue_grows && (change.rescues || (gain >= LEAST && (felt.hold() || !held))))
-}
-
-/// What a change would lead to; nothing when it cannot be or does not fit.
-fn outcome(case: &Case, ask: &Ask, serving: &Serving) -> Option<Outcome> {
-    check(&ask.on.model, &ask.on.system, &ask.on.layout).ok()?;
-    // Where only the load or the requests differ the passes are the same; those without drafts know nothing of any.
-    let drafted = ask.requests.drafts > 0.0 && case.ask.requests.drafts == 0.0;
-    let then = if ask.on.same_passes(&case.ask.on) && !drafted {
-        serving.under(&ask.requests, ask.load)
-    } else {
-        case.ready_like(ask, Some(serving)).ok()?.under(&ask.requests, ask.load)
+    // What misses the targets is said only where nothing meets them.
+    let goal = if tried.first().is_some_and(|t| t.worth.nearer) { Goal::Nearest } else { goal };
+    tried.retain(|t| t.worth.nearer == (goal == Goal::Nearest));
+    tried.truncate(KEPT);
+    let today = case.scale.brief(&case.ask.on, &[], false);
+    let told = |t: Tried| {
+        let (ask, then) = (&t.then.ask, &t.outcome);
+        let sides = today.as_ref().zip(t.then.scale.brief(&ask.on, &[], false)).filter(|_| t.idea.foreign);
+        let apart = sides.map(|(a, b)| float::exp(case.scale.apart(a, &b).tpot));
+        Change {
+            what: t.idea.what.clone(),
+            judged_by: goal.remark(),
+            gain: stands.serves.then_some(t.worth.gain),
+            apart: apart.filter(|factor| t.worth.gain < factor - 1.0),
+            rescues: t.worth.rescues,
+            chips: then.chips as u64,
+            tpot_ms: t.stands.tpot * 1e3,
+            ttft_ms: t.stands.ttft * 1e3,
+            output_tok_s_per_chip: t.stands.per_chip,
+            usd_per_mtok_output: then.usd_per_mtok(&ask.requests, ask.price).map(|u| u.0),
+            usd_per_mtok_with_prompts: then.usd_per_mtok_with_prompts(&ask.requests, ask.price),
+            caution: t.idea.caution.clone(),
+        }
     };
-    then.serves().then_some(then)
+    Ok(tried.into_iter().map(told).collect())
 }
 
-/// Whether it serves or meets what today does not, whether that is by copies on chips that stand idle, and the gain.
-type Rank = (bool, bool, f64);
+/// A change as its own command would have it; nothing where it cannot be, does not fit, or is of no help.
+fn attempt<'a>(
+    catalog: &'a Catalog,
+    case: &Case,
+    serving: &Serving,
+    (now, goal): (&Stands, Goal),
+    idea: &'a Idea,
+) -> Option<Tried<'a>> {
+    let mut then = Case::new(catalog, &idea.request).ok()?;
+    // What is not known to run is no remedy; only of the same engine, chip and formats as today nothing more is asked.
+    let (was, on) = (&case.ask.on, &then.ask.on);
+    let same = was.formats == on.formats && was.kv == on.kv && was.engine.id == on.engine.id;
+    let same = same && was.system.chip.id == on.system.chip.id;
+    let enough = if same { case.standing.verdict.max(Verdict::RunsAs) } else { Verdict::RunsAs };
+    if then.standing.verdict > enough || !then.standing.cuts(&on.layout) {
+        return None;
+    }
+    let ready = then.ready_like(&then.ask, Some(serving)).ok()?;
+    then.ask.settle(&ready);
+    let outcome = ready.under(&then.ask.requests, then.ask.load);
+    if !outcome.serves() {
+        return None;
+    }
+    let stands = Stands::of(&then, &then.ask, &outcome, &Met::Unasked);
+    let worth = now.worth(&stands, goal, idea.fewer(case.ask.load))?;
+    Some(Tried { worth, idea, then, serving: ready, outcome, stands })
+}
 
 /// A change, not yet tried.
 struct Idea {
     what: Remark,
-    ask: Ask,
+    /// The command with it.
+    request: Request,
     /// Whether it leaves the engine and the chip, so that errors do not cancel.
     foreign: bool,
     /// Whether it is the same instance again, on chips of the machine that do nothing today.
@@ -211,48 +276,61 @@ struct Idea {
 impl Idea {
     /// Whether it only sends fewer requests.
     fn fewer(&self, than: Loading) -> bool {
-        matches!((self.ask.load, than), (Loading::Concurrency(then), Loading::Concurrency(now)) if then < now)
+        matches!((self.request.concurrency, than), (Some(then), Loading::Concurrency(now)) if then < now)
     }
 }
 
 /// The menu: one change at a time to the layout, the formats, the load, the engine or the chip.
 fn ideas(catalog: &Catalog, case: &Case, serving: &Serving, waits: bool) -> Vec<Idea> {
-    let ask = &case.ask;
-    let mut all = layouts(ask);
-    all.extend(copies(ask));
+    let mut all = layouts(case);
+    all.extend(copies(case));
     all.extend(sequences(case, serving).filter(|_| waits));
     if serving.room < 1.0 {
-        let known: Vec<Layout> = all.iter().map(|idea| idea.ask.on.layout).collect();
-        all.extend(room(case).into_iter().filter(|idea| !known.contains(&idea.ask.on.layout)));
+        let known: Vec<DegreesRequest> = all.iter().map(|idea| idea.request.degrees.clone()).collect();
+        all.extend(room(case).into_iter().filter(|idea| !known.contains(&idea.request.degrees)));
     }
     all.extend(formats(catalog, case, waits));
-    all.extend(loads(ask, serving));
-    all.extend(engines(catalog, ask));
-    all.extend(chip(catalog, ask));
+    // What is laid over cards by tensors is asked for by name: by layers is what llama.cpp does unless told.
+    if case.ask.on.engine.family == LLAMA_CPP {
+        let cut = |idea: &&mut Idea| idea.request.degrees.tp > case.request.degrees.tp.max(Some(1));
+        all.iter_mut().filter(cut).for_each(|idea| idea.caution = Some(says("needs_split_mode")));
+    }
+    all.extend(loads(case, serving));
+    all.extend(engines(catalog, case));
+    all.extend(chip(catalog, case).map(|(what, setting)| foreign(what, Request { setting, ..case.request.clone() })));
     all
 }
 
-/// The same question about another deployment.
-fn on(ask: &Ask, on: Deployment) -> Ask {
-    Ask { on, ..ask.clone() }
+fn idea(what: Remark, request: Request) -> Idea {
+    Idea { what, request, foreign: false, copies: false, caution: None }
 }
 
-fn idea(what: Remark, ask: Ask) -> Idea {
-    Idea { what, ask, foreign: false, copies: false, caution: None }
+fn foreign(what: Remark, request: Request) -> Idea {
+    Idea { foreign: true, ..idea(what, request) }
+}
+
+/// The same command with other degrees, on more chips where these need more.
+fn laid(case: &Case, layout: &Layout) -> Request {
+    let mut next = Request { degrees: layout.degrees().into(), flags: None, tool: None, ..case.request.clone() };
+    if layout.chips() > case.ask.on.system.n_chips {
+        next.setting.chips = Some(layout.chips());
+    }
+    next
 }
 
 /// What makes room where there is none, beyond the menu.
 fn room(case: &Case) -> Vec<Idea> {
-    let (ask, on) = (&case.ask, &case.ask.on);
-    let load = on.load(&ask.requests, on.groups(), on.engine.schedule.chunk);
+    let on = &case.ask.on;
+    let load = on.load(&case.ask.requests, on.groups(), on.engine.schedule.chunk);
     // Formats stand in the menu, with a word on their quality.
     let runs = |next: &Deployment| next.kv == on.kv && case.runs(next);
     let all = crate::desk::remedy::remedies(on, &load, runs).into_iter();
     let narrower = |next: &Deployment| next.formats != on.formats;
-    all.filter(|(_, next)| !narrower(next)).map(|(what, next)| idea(what, Ask { on: next, ..ask.clone() })).collect()
+    all.filter(|(_, next)| !narrower(next)).map(|(what, next)| idea(what, laid(case, &next.layout))).collect()
 }
 
-fn layouts(ask: &Ask) -> Vec<Idea> {
+fn layouts(case: &Case) -> Vec<Idea> {
+    let ask = &case.ask;
     let d = ask.on.layout.degrees();
     let sparse = ask.on.model.shape().is_some_and(|s| s.moe().is_some());
     let stage = d.tp * d.cp * d.dp;
@@ -290,13 +368,14 @@ fn layouts(ask: &Ask) -> Vec<Idea> {
         let what = says(if now.is_none() { "layout_same_chips" } else { "layout_other_chips" });
         let what = what.with("layout", crate::desk::cut::words(&ask.on.model, &layout));
         let what = what.with("chips", now.map(|_| layout.chips())).with("now", now);
-        idea(what, on(ask, Deployment { layout, ..ask.on.clone() }))
+        idea(what, laid(case, &layout))
     };
     layouts.into_iter().map(other).collect()
 }
 
 /// The same instance on the chips of the machine that do nothing.
-fn copies(ask: &Ask) -> Option<Idea> {
+fn copies(case: &Case) -> Option<Idea> {
+    let ask = &case.ask;
     let (d, chips) = (ask.on.layout.degrees(), ask.on.layout.chips());
     let n = ask.on.system.n_chips / chips;
     if n < 2 || d.ep > 1 || ask.split.is_some() || ask.on.split.is_some() {
@@ -305,7 +384,7 @@ fn copies(ask: &Ask) -> Option<Idea> {
     let layout = Layout::new(Degrees { dp: d.dp * n, ..d }).ok()?;
     let what = says("copies_on_rest").with("copies", n).with("dp", d.dp * n);
     let what = what.with("chips", layout.chips()).with("now", chips);
-    Some(Idea { copies: true, ..idea(what, on(ask, Deployment { layout, ..ask.on.clone() })) })
+    Some(Idea { copies: true, ..idea(what, laid(case, &layout)) })
 }
 
 /// As many sequences at a time as memory holds, where the engine's limit lets in fewer than come.
@@ -317,14 +396,13 @@ fn sequences(case: &Case, serving: &Serving) -> Option<Idea> {
     if wanted <= now || super::adapters::waits_for_slot(case) {
         return None;
     }
-    let mut engine = ask.on.engine.clone();
-    Arc::make_mut(&mut engine).schedule.tell(Some(wanted.ceil()));
     let what = says("sequences_of").with("sequences", wanted.ceil()).with("now", now);
-    Some(idea(what, on(ask, Deployment { engine, ..ask.on.clone() })))
+    Some(idea(what, Request { max_num_seqs: Some(wanted.ceil()), ..case.request.clone() }))
 }
 
 fn formats(catalog: &Catalog, case: &Case, waits: bool) -> Vec<Idea> {
-    let (ask, p) = (&case.ask, &case.ask.on);
+    let (asked, p) = (case.request, &case.ask.on);
+    let set = |setting: Setting| Request { setting, ..asked.clone() };
     let now = p.formats.linear.bits().max(p.formats.routed.bits());
     let mut all = Vec::new();
     for dtype in narrower(p, |next| case.runs(next)) {
@@ -332,7 +410,7 @@ fn formats(catalog: &Catalog, case: &Case, waits: bool) -> Vec<Idea> {
         let narrow = |math: &&Math| matches!(math, Math::Fp8 | Math::Int8 | Math::Fp4);
         let own = dtype.maths().first().filter(narrow).is_some_and(|math| p.system.chip.peak.contains_key(math));
         if own && dtype.bits() < now - 1.0 {
-            let next = on(ask, in_format(p, dtype));
+            let next = set(Setting { weights: Some(dtype.to_string()), ..asked.setting.clone() });
             let quality = support::quality(catalog, dtype, Stored::Weights);
             let caution = Some(says("needs_checkpoint").with("quality", quality));
             all.push(Idea { caution, ..idea(says("weights_in").with("format", dtype), next) });
@@ -347,27 +425,29 @@ fn formats(catalog: &Catalog, case: &Case, waits: bool) -> Vec<Idea> {
     if let Some(kv) = narrow {
         let quality = support::quality(catalog, kv, Stored::Cache);
         let caution = quality.map(|words| says("needs_quality").with("quality", words));
-        all.push(Idea { caution, ..idea(says("kv_in").with("format", kv), on(ask, cached(kv))) });
+        let next = set(Setting { kv: Some(kv.to_string()), ..asked.setting.clone() });
+        all.push(Idea { caution, ..idea(says("kv_in").with("format", kv), next) });
     }
-    if ask.requests.drafts == 0.0 {
-        let mut next = ask.clone();
+    if case.ask.requests.drafts == 0.0 {
         let Assumed { drafts, acceptance, .. } = p.engine.assumed;
-        next.requests.drafts = drafts;
-        next.requests.accepted = yielded(drafts, acceptance);
+        let guess =
+            Speculation { drafts: Drafts::Number(drafts), acceptance: Some(acceptance), ..Speculation::default() };
+        let next = Request { speculation: Some(guess), ..asked.clone() };
         let caution = Some(says("needs_drafter").with("share", acceptance));
         all.push(Idea { caution, ..idea(says("speculation_with").with("drafts", drafts), next) });
     }
     all
 }
 
-fn loads(ask: &Ask, serving: &Serving) -> Vec<Idea> {
+fn loads(case: &Case, serving: &Serving) -> Vec<Idea> {
+    let ask = &case.ask;
     // Of users nobody decides how many have a request in flight.
     let Loading::Concurrency(c) = ask.load else { return Vec::new() };
     if ask.users.is_some() {
         return Vec::new();
     }
     let most = serving.room * serving.groups();
-    let loaded = |c: f64| Ask { load: Loading::Concurrency(c), ..ask.clone() };
+    let loaded = |c: f64| Request { concurrency: Some(c), ..case.request.clone() };
     let to = |c: f64| idea(says("concurrency_of").with("requests", c), loaded(c));
     let mut all = Vec::new();
     if c > most && most >= 1.0 {
@@ -375,36 +455,30 @@ fn loads(ask: &Ask, serving: &Serving) -> Vec<Idea> {
         all.push(to(most.floor()));
     }
     all.extend([2.0, 4.0].map(|f| c * f).into_iter().filter(|c| *c <= most).map(to));
-    if c >= 2.0 {
-        all.push(to((c / 2.0).floor()));
-    }
+    all.extend([2.0, 4.0].into_iter().filter(|f| c >= *f).map(|f| to((c / f).floor())));
     all
 }
 
 /// Engines that serve the same chips; the newest family of each.
 const SERVERS: [&str; 4] = ["vllm", "sglang", "trtllm", "atom"];
 
-fn engines(catalog: &Catalog, ask: &Ask) -> Vec<Idea> {
-    let own = &ask.on.engine;
+fn engines(catalog: &Catalog, case: &Case) -> Vec<Idea> {
+    let own = &case.ask.on.engine;
     if !SERVERS.contains(&own.family.as_str()) {
         return Vec::new();
     }
     let others = SERVERS.into_iter().filter(|name| *name != own.id);
     let other = |name: &str| {
-        let (mut engine, _) = catalog.engine(name).ok()?;
-        // A limit that was asked for is asked of any engine.
-        if own.schedule.told.is_some() {
-            Arc::make_mut(&mut engine).schedule.tell(own.schedule.told);
-        }
-        let what = says("engine_of").with("name", &engine.name);
-        let next = on(ask, Deployment { engine, ..ask.on.clone() });
-        Some(Idea { foreign: true, ..idea(what, next) })
+        let (engine, _) = catalog.engine(name).ok()?;
+        let what = says("engine_of").with("name", &engine.name).with("id", name);
+        Some(foreign(what, Request { engine: name.into(), tool: None, ..case.request.clone() }))
     };
     others.filter_map(other).collect()
 }
 
-/// The machine whose chips have the next higher bandwidth, by the same maker.
-fn chip(catalog: &Catalog, ask: &Ask) -> Option<Idea> {
+/// The machine whose chips have the next higher bandwidth, by the same maker, joined by the link that was given, if one was.
+fn chip(catalog: &Catalog, case: &Case) -> Option<(Remark, Setting)> {
+    let (ask, given) = (&case.ask, &case.request.setting);
     let now = &ask.on.system;
     // Of several cards that share the layers, one instead says nothing about the others.
     if ask.on.cards() > 0 {
@@ -416,13 +490,16 @@ fn chip(catalog: &Catalog, ask: &Ask) -> Option<Idea> {
         // A chip that is announced but not priced cannot be compared.
         s.vendor == now.chip.vendor && enough && s.priced && s.bandwidth.get() > memory.bandwidth.value.get() * 1.05
     };
-    let ids = catalog.ids(Kind::Systems).filter(|id| !id.starts_with("lecture"));
-    let mut all: Vec<_> = ids.filter_map(|id| Some((id, catalog.brief(id).ok().filter(faster)?))).collect();
+    let ids = || catalog.ids(Kind::Systems).filter(|id| !id.starts_with("lecture"));
+    let mut all: Vec<_> = ids().filter_map(|id| Some((id, catalog.brief(id).ok().filter(faster)?))).collect();
     all.sort_by(|(_, a), (_, b)| a.bandwidth.get().total_cmp(&b.bandwidth.get()).then(a.n_chips.cmp(&b.n_chips)));
     let system = all.into_iter().find_map(|(id, _)| catalog.system(id).ok())?;
-    let price = system.chip.usual_price().map(|p| p.value.get()).filter(|_| ask.price.is_some());
-    let what = says("chip_instead").with("chip", &system.chip.name).with("now", &now.chip.name);
-    let links = Links::of(catalog, &system);
-    let next = Deployment { links, system, ..ask.on.clone() };
-    Some(Idea { foreign: true, ..idea(what, Ask { price, ..on(ask, next) }) })
+    // Who named so many chips gets as many of the other; who named a machine, a machine.
+    let (on, chips) = if ids().any(|id| id == now.id) {
+        (system.id.clone(), given.chips)
+    } else {
+        (format!("{}x{}", now.n_chips, system.chip.id), None)
+    };
+    let what = says("chip_instead").with("chip", &system.chip.name).with("now", &now.chip.name).with("on", &on);
+    Some((what, Setting { on, chips, price_usd_per_chip_hour: None, ..given.clone() }))
 }

@@ -5,6 +5,7 @@
 use super::Request;
 use super::work::{Ask, Case};
 use crate::desk::prelude::*;
+use crate::desk::words::other_words;
 use crate::setting::formats;
 use rackmath_spec::acceptance::{DrafterKind, Workload};
 use rackmath_theory::count::count;
@@ -104,7 +105,7 @@ pub struct Speculated {
     pub drafter: Remark,
     /// Tokens guessed for each sequence and step.
     pub drafts: f64,
-    /// As many as would be best here.
+    /// As many as would be best here: those with the shortest whole request; 0 where it is shorter without any.
     pub best_drafts: u64,
     /// Tokens a step yields.
     pub accepted: f64,
@@ -118,6 +119,8 @@ pub struct Speculated {
     pub speedup: f64,
     /// Requests per second with it over those without.
     pub throughput_gain: f64,
+    /// Time of a whole request without it over that with it.
+    pub request_gain: f64,
     /// From so many requests in flight on a token takes as long as without; nothing where it always wins.
     pub loses_from: Option<u64>,
     /// From so many on no more requests are served than without.
@@ -256,6 +259,10 @@ fn drafter(
             let expected = format!("a smaller model than {}", on.model.name);
             refuse_if(large, "drafter", format!("\"{}\"", model.id), expected)?;
             refuse_if(model.shape().is_none(), "drafter", format!("\"{}\"", model.id), crate::setting::LAYERED)?;
+            if let Some(other) = other_words(catalog, on, &model)? {
+                let given = format!("\"{}\" with {} words", model.id, grouped(other.drafted as f64));
+                return Err(Error::value("drafter", given, other.expected(&on.model.name)));
+            }
             let tp = s.draft_tp.unwrap_or(1);
             let most = on.layout.degrees().tp;
             let expected = format!("1 to the {most} chips the model is cut over");
@@ -297,23 +304,33 @@ fn seen(catalog: &Catalog, s: &Speculation, kind: Option<DrafterKind>) -> Result
     Ok((Chance::Fading(found.first, found.fade), source.with("source", &found.source)))
 }
 
+/// What a load costs its users: the time of a whole request; of a server that is always full, the time of one more.
+fn cost(o: &Outcome, requests: &Requests, load: Loading) -> f64 {
+    if load == Loading::Full || !o.serves() { 1.0 / o.rate.max(1e-300) } else { o.e2e(requests) }
+}
+
 impl Guess {
     fn requests(&self, of: &Requests, drafts: f64) -> Requests {
         Requests { drafts, accepted: self.chance.accepted(drafts), ..*of }
     }
 
-    /// As many drafts as give the shortest time per token; where memory is always full, the most requests.
-    pub(super) fn best(&self, p: &Serving, ask: &Ask) -> u64 {
+    /// As many drafts as give the shortest whole request, and what that costs; where memory is always full, the most requests.
+    fn best(&self, p: &Serving, ask: &Ask) -> (u64, f64) {
+        let of = |drafts: f64| {
+            let requests = self.requests(&ask.requests, drafts);
+            cost(&p.under(&requests, ask.load), &requests, ask.load)
+        };
         let tried = match self.chance {
             // What was measured with so many drafts says nothing of others.
-            Chance::Tokens(_) => return ask.requests.drafts.round() as u64,
-            _ => (1..=MOST_DRAFTS).map(|k| {
-                let o = p.under(&self.requests(&ask.requests, f64::from(k)), ask.load);
-                let cost = if ask.load == Loading::Full { 1.0 / o.rate.max(1e-300) } else { o.tpot() };
-                (k, cost)
-            }),
+            Chance::Tokens(_) => {
+                return (
+                    ask.requests.drafts.round() as u64,
+                    cost(&p.under(&ask.requests, ask.load), &ask.requests, ask.load),
+                );
+            }
+            _ => (1..=MOST_DRAFTS).map(|k| (u64::from(k), of(f64::from(k)))),
         };
-        tried.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(1, |(k, _)| k.into())
+        tried.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((1, f64::INFINITY))
     }
 
     /// What is assumed of it, where it was named.
@@ -326,7 +343,7 @@ impl Guess {
     /// Takes the best number of drafts where that was asked for.
     pub(super) fn settle(&self, p: &Serving, ask: &mut Ask) {
         if self.auto {
-            ask.requests = self.requests(&ask.requests, self.best(p, ask) as f64);
+            ask.requests = self.requests(&ask.requests, self.best(p, ask).0 as f64);
         }
     }
 }
@@ -379,13 +396,27 @@ impl Case<'_> {
                 .with("limit", limit.name())
                 .with("drafting", drafting)
         });
-        let best = guess.best(p, &Ask { load, ..self.ask.clone() });
-        let said = says(if speedup > 1.0 { "speculation_wins" } else { "speculation_loses" });
+        let (best, least) = guess.best(p, &Ask { load, ..self.ask.clone() });
+        let alone = cost(&without, &plain.requests, load);
+        let best = if alone < least { 0 } else { best };
+        let whole = alone / cost(o, &self.ask.requests, load);
+        // A token may come sooner and the request later: beside a drafter memory holds fewer, and the others wait.
+        let said = says(match (speedup > 1.0, whole >= 1.0) {
+            (true, true) => "speculation_wins",
+            (true, false) => "speculation_waits",
+            (false, _) => "speculation_loses",
+        });
+        let said = said.with("longer", 1.0 / whole).with("rate", gain).with("held", held(p).floor());
+        let said = said.with("bare", held(&bare).floor());
+        // Of more than are held, what a token takes beside fewer others says nothing.
+        let here = if let Loading::Concurrency(c) = load { c } else { 0.0 };
+        let from_here = from.filter(|c| speedup <= 1.0 || (*c as f64) > here);
         let said = said.with("drafts", drafts).with("drafter", guess.drafter.clone()).with("speedup", speedup);
-        let said = said.with("slower", 1.0 / speedup).with("from", from.filter(|c| *c > 1).map(|c| c as f64));
+        let said = said.with("slower", 1.0 / speedup).with("from", from_here.filter(|c| *c > 1).map(|c| c as f64));
         let said =
             said.with("never", from.is_none().then_some(most as f64)).with("always", (from == Some(1)).then_some(1.0));
-        let better = (best as f64 != drafts).then_some(best as f64);
+        let better = (best as f64 != drafts && best > 0).then_some(best as f64);
+        let said = said.with("without", (best == 0).then_some(0.0));
         Ok(Some(Speculated {
             verdict: said.with("better", better),
             drafter: guess.drafter.clone(),
@@ -397,6 +428,7 @@ impl Case<'_> {
             tpot_without_ms: without.tpot() * 1e3,
             speedup,
             throughput_gain: gain,
+            request_gain: whole,
             loses_from: from,
             throughput_loses_from: rate_from,
             looked_up_to: most,

@@ -1,17 +1,16 @@
 //! What users meet where means are not enough, at a rate or under limits on percentiles: the deployment on the simulator's
 //! stage.
 
-use super::words::{most, overloaded};
+use super::solve::{kept_up, rate_steps, steps_of};
+use super::words::overloaded;
 use super::work::{Ask, Case};
 use crate::desk::prelude::*;
-use crate::simulate::{self, Comes, Percentiles, Pool, SEED, Stage};
+use crate::simulate::{self, Comes, Percentiles, Pool, SEED, SETTLED, Stage};
 use rackmath_sim::workload::Length;
 use rackmath_theory::deployment::Ready;
 use rackmath_theory::pools::{Loading, Outcome, Serving};
 use rackmath_theory::steady::{Requests, yielded};
 
-/// Requests of a run that count.
-const REQUESTS: u64 = 10_000;
 /// Most requests in flight of a run.
 const MOST_INSIDE: f64 = 200_000.0;
 
@@ -76,27 +75,26 @@ impl Case<'_> {
         }
     }
 
-    /// Requests per second that hold where those asked for do not: the most of a few steps below what is served always full.
+    /// Requests per second that hold where those asked for do not: as `--solve rate` finds them, but for the targets.
     pub(super) fn holds(&self, p: &Serving, o: &Outcome, met: &Met, effort: &Effort) -> Result<Option<f64>, Error> {
-        let Loading::Rate(offered) = self.ask.load else { return Ok(None) };
-        if !o.fits || !overloaded(o, met) {
+        if !matches!(self.ask.load, Loading::Rate(_)) || !o.fits || !overloaded(o, met) {
             return Ok(None);
         }
-        let most = most(self, p);
-        for share in [0.95, 0.9, 0.8, 0.7, 0.5] {
-            let rate = most * share;
-            let ask = Ask { load: Loading::Rate(rate), ..self.ask.clone() };
+        let (step, most) = rate_steps(p, &self.ask.requests);
+        let (mut yes, mut no) = (0.0, most);
+        while no - yes > 1.0 {
+            effort.cancel.check()?;
+            let middle = f64::midpoint(yes, no).floor();
+            let ask = Ask { load: Loading::Rate(steps_of(middle, step)), ..self.ask.clone() };
             let then = p.under(&ask.requests, ask.load);
-            if rate >= offered || !then.serves() {
-                continue;
-            }
             match self.met(&ask, p, &then, effort)? {
-                Met::Run(run) if run.queue_grows => {}
-                Met::Run(_) => return Ok(Some(rate)),
-                _ => break,
+                // Where nothing can be simulated nobody knows.
+                Met::Not(_) => return Ok(None),
+                met if kept_up(self, &then, &met) => yes = middle,
+                _ => no = middle,
             }
         }
-        Ok(None)
+        Ok((yes >= 1.0).then(|| steps_of(yes, step)))
     }
 
     fn stage<'e>(
@@ -129,7 +127,7 @@ impl Case<'_> {
             accepted: (r.drafts > 0.0).then(|| acceptance(r.drafts, r.accepted)),
             inside,
             limits: self.limits(),
-            requests: REQUESTS,
+            requests: SETTLED,
             seed: SEED,
             effort,
         })

@@ -174,7 +174,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
         answer.speculation = case.speculated(&serving, &outcome, case.ask.load)?;
     }
     if request.changes && !barred {
-        answer.changes = changes::best(catalog, &case, &serving, (&outcome, met.run()), effort)?;
+        answer.changes = changes::best(catalog, &case, &serving, (&outcome, &met), effort)?;
     }
     Ok(answer)
 }
@@ -410,8 +410,9 @@ pub struct Change {
     pub judged_by: Remark,
     /// How much better, as a share of today's value; nothing where nothing is served today.
     pub gain: Option<f64>,
-    /// Whether the gain is smaller than the width of the interval, between different engines or chips.
-    pub within_interval: bool,
+    /// The factor by which predictions of different engines or chips may err against each other, where the gain is smaller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apart: Option<f64>,
     /// Whether it meets targets that are missed today, or serves where nothing is served today.
     pub rescues: bool,
     /// Chips it uses.
@@ -422,8 +423,10 @@ pub struct Change {
     pub ttft_ms: f64,
     /// Output tokens per second and chip then.
     pub output_tok_s_per_chip: f64,
-    /// Dollars per million output tokens then.
+    /// Dollars per million output tokens then: the time that decoding takes.
     pub usd_per_mtok_output: Option<f64>,
+    /// Dollars per million output tokens then, their prompts included.
+    pub usd_per_mtok_with_prompts: Option<f64>,
     /// What it asks for beside itself.
     pub caution: Option<Remark>,
 }

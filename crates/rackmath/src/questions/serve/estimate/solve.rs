@@ -25,6 +25,7 @@ use crate::layout::DegreesRequest;
 use crate::setting::{common_basis, with_price};
 use crate::simulate::What;
 use rackmath_theory::pools::{Loading, Outcome, Serving};
+use rackmath_theory::steady::Requests;
 
 /// Numbers that are asked one by one; where prompts have chips of their own, each is a balance of two pools.
 const EVERY: f64 = 32_768.0;
@@ -233,17 +234,7 @@ pub(super) fn answer(catalog: &Catalog, request: &Request, unknown: Unknown, eff
 
 /// The request that asks for one point, with the layout fixed.
 fn plain_of(request: &Request, case: &Case, unknown: Unknown, at: f64) -> Request {
-    let d = case.ask.on.layout.degrees();
-    let degrees = DegreesRequest {
-        tp: Some(d.tp),
-        pp: Some(d.pp),
-        dp: Some(d.dp),
-        cp: Some(d.cp),
-        ep: Some(d.ep),
-        etp: Some(d.etp),
-        redundant: Some(d.redundant),
-        dcp: Some(d.dcp),
-    };
+    let degrees = case.ask.on.layout.degrees().into();
     let mut one = Request { degrees, flags: request.flags.clone().filter(|_| !case.chosen), ..request.clone() };
     match unknown {
         Unknown::Concurrency => one.concurrency = Some(at),
@@ -284,9 +275,7 @@ impl<'a> Search<'a> {
         let (mut step, mut most, mut end) = (1.0, MOST, None);
         match unknown {
             Unknown::Rate => {
-                let full = serving.under(&case.ask.requests, Loading::Full).rate.max(1e-6);
-                step = float::pow(10.0, (float::ln(full) / float::ln(10.0)).floor() - 2.0);
-                most = (full / step).ceil() + 1.0;
+                (step, most) = rate_steps(&serving, &case.ask.requests);
             }
             Unknown::Context => {
                 let own = case.ask.on.model.shape().and_then(|s| s.context_max).filter(|_| !case.request.pretend);
@@ -327,8 +316,7 @@ impl<'a> Search<'a> {
     fn point(&mut self, steps: f64) -> Result<Point, Error> {
         self.effort.cancel.check()?;
         self.tried += 1;
-        // Rates are written as they are typed.
-        let at = if self.step < 1.0 { steps / (1.0 / self.step).round() } else { steps * self.step };
+        let at = steps_of(steps, self.step);
         let ask = self.ask(at);
         let outcome = self.serving.under(&ask.requests, ask.load);
         let met = self.case.met(&ask, &self.serving, &outcome, self.effort)?;
@@ -361,7 +349,8 @@ impl<'a> Search<'a> {
 
     /// From one that meets: further and further, until one does not, then halved.
     fn gallop(&mut self, from: f64, first: f64) -> Result<f64, Error> {
-        let (mut yes, mut stride) = (from, first.max(1.0));
+        // Whole steps: between a half and one and a half there is no whole number to halve at.
+        let (mut yes, mut stride) = (from, first.max(1.0).floor());
         loop {
             let next = (yes + stride).min(self.most);
             if next <= yes {
@@ -432,16 +421,30 @@ impl<'a> Search<'a> {
     }
 }
 
+/// The step in which rates are looked through, and the number of steps at which nothing holds any more.
+pub(super) fn rate_steps(serving: &Serving, requests: &Requests) -> (f64, f64) {
+    let full = serving.under(requests, Loading::Full).rate.max(1e-6);
+    let step = float::pow(10.0, (float::ln(full) / float::ln(10.0)).floor() - 2.0);
+    (step, (full / step).ceil() + 1.0)
+}
+
+/// So many steps; rates are written as they are typed.
+pub(super) fn steps_of(steps: f64, step: f64) -> f64 {
+    if step < 1.0 { steps / (1.0 / step).round() } else { steps * step }
+}
+
 /// Whether nobody waits for memory, or a target says how long one may.
 fn may_wait(case: &Case) -> bool {
     case.request.ttft_ms.is_some() || case.request.e2e_ms.is_some()
 }
 
+/// Whether as many are served as come.
+pub(super) fn kept_up(case: &Case, outcome: &Outcome, met: &Met) -> bool {
+    outcome.serves() && !overloaded(outcome, met) && (may_wait(case) || outcome.steady.waiting <= 0.0)
+}
+
 fn meets(case: &Case, ask: &Ask, outcome: &Outcome, met: &Met) -> bool {
-    outcome.serves()
-        && !overloaded(outcome, met)
-        && (may_wait(case) || outcome.steady.waiting <= 0.0)
-        && reached(case, &ask.requests, outcome, met).iter().all(Target::holds)
+    kept_up(case, outcome, met) && reached(case, &ask.requests, outcome, met).iter().all(Target::holds)
 }
 
 fn point(case: &Case, ask: &Ask, serving: &Serving, outcome: &Outcome, met: &Met, at: f64) -> Point {
@@ -490,6 +493,9 @@ fn verdict(s: &Solved) -> Remark {
     let said = said.with("value", s.value).with("step", s.step).with("again", s.again);
     let said = said.with("met", s.at.as_ref().filter(|_| s.value.is_some()).map(met));
     let said = said.with("misses", s.at.as_ref().filter(|_| s.value.is_none()).map(|p| p.misses.clone()));
+    // Where no limit was given, a rate is one that is kept up with.
+    let limited = s.at.as_ref().is_some_and(|p| !p.targets.is_empty());
+    let said = said.with("limited", limited.then_some(0.0)).with("free", (!limited).then_some(0.0));
     let said = said.with("tokens", s.at.as_ref().map(|p| p.at));
     said.with("next", s.next.as_ref().map(|p| p.at)).with("why", s.next.as_ref().map(|p| p.misses.clone()))
 }

@@ -75,6 +75,7 @@ impl<'a> Case<'a> {
         let together = offload::dealt(catalog, setting, &engine, cut);
         let (alone, cards) = if together { offload::cards(catalog, setting)? } else { Default::default() };
         let mut found = find(catalog, if together { &alone } else { setting })?;
+        engine = engine.suited(&found.system.chip);
         overrides(request, &mut engine)?;
         let on = &mut found.deployment;
         if request.setting.kv.as_deref().is_none_or(|word| word == "auto") {

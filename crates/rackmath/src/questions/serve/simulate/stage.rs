@@ -20,6 +20,10 @@ use rackmath_theory::timer::Slower;
 
 /// Seed of what is drawn, unless given.
 pub(crate) const SEED: u64 = 42;
+
+/// Requests of a run that count where a server is nearly full: a queue that fills up once in a while and then never empties again is
+/// missed by shorter ones.
+pub(crate) const SETTLED: u64 = 10_000;
 const BATCHES: u64 = 32;
 
 /// What users meet, request by request.

@@ -255,3 +255,14 @@ fn what_cannot_be_solved_says_what_would_do() {
     let s = super::super::answer(&catalog, &seeking(slow, Unknown::Concurrency)).unwrap().solved.unwrap();
     assert!(s.value.is_none() && s.binds.is_some_and(|b| b.says == "tpot_name"));
 }
+
+/// An eighth of 14 is no whole number: halving between two that are not whole never ended.
+#[test]
+fn a_search_that_strides_by_eighths_ends() {
+    let setting = Setting { model: "qwen3-8b".into(), on: "l4".into(), ..Setting::default() };
+    let seek = Seek { solve: Some(Unknown::Concurrency), ..Seek::default() };
+    let limits = (Some(2000.0.into()), Some(100.0.into()));
+    let asked = Request { setting, seek, ttft_ms: limits.0, tpot_ms: limits.1, changes: false, ..Request::default() };
+    let a = super::super::answer(&rackmath_catalog::embedded(), &asked).unwrap();
+    assert!(a.solved.unwrap().value.is_some_and(|n| n >= 1.0 && n.fract() == 0.0));
+}
