@@ -78,3 +78,16 @@ fn a_small_model_for_all_requests_replaces_the_large_one() {
     let none = answer(&catalog, &Request { route: Some("llama-3.1-8b=0%".into()), ..q }).unwrap().route.unwrap();
     assert_eq!(none.before_usd_per_day, none.after_usd_per_day);
 }
+
+/// `estimate qwen3-235b-a22b --on 8xh200 --isl 3000 --osl 600 --solve rate --tpot 50ms` finds 4.81 a second with tp8 and 5.00 with tp4 dp2.
+#[test]
+fn a_machine_carries_what_whole_instances_do_and_no_more_than_parts_of_them_would() {
+    let setting = Setting { model: "qwen3-235b-a22b".into(), on: "8xh200".into(), ..Setting::default() };
+    let mut q = Request { setting, answer: 600.0, hit: 0.0, ..request() };
+    q.rates.prompt = 3000.0;
+    let a = answer(&rackmath_catalog::embedded(), &q).unwrap();
+    let rate = a.full_requests_per_day / 86_400.0;
+    assert!((4.6..5.2).contains(&rate), "{rate}");
+    let seconds = 3000.0 / a.rates.prefill.tok_s.value + 600.0 / a.rates.decode.tok_s.value;
+    assert!(rate <= a.chips as f64 / seconds, "{rate}");
+}

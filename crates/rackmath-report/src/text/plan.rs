@@ -217,12 +217,21 @@ fn handover(out: &mut Page, p: &Plan) {
 /// What the mean needs, beside the peak.
 fn mean_traffic(out: &mut Page, p: &Plan) {
     let Some(m) = &p.mean_traffic else { return };
-    let chips = format!("{} x {} = {} chip{}", m.replicas, p.chips_per_replica, m.chips, plural(m.chips));
+    let chips = paid(m.replicas, p.chips_per_replica, m.chips);
     let rates = format!("for {} instead of {} requests per second", three(m.rate_per_s), three(m.peak_rate_per_s));
     line(out, "at mean traffic", &chips, &rates);
     let more = format!("{}, {} scale-up domain{}", watts(m.power_kw * 1e3), m.domains, plural(m.domains));
     line(out, "", &hourly(m.usd_per_hour), &more);
     line(out, "", &mtok(m.usd_per_mtok_always_on), "of output when the peak's replicas always run");
+}
+
+/// Replicas and their chips, and what is paid where spares or whole hosts come on top.
+fn paid(replicas: u64, each: u64, chips: u64) -> String {
+    if replicas * each == chips {
+        format!("{replicas} x {each} = {chips} chip{}", plural(chips))
+    } else {
+        format!("{replicas} x {each}, {chips} chips paid")
+    }
 }
 
 fn infeasible(out: &mut Page, a: &Answer) {
@@ -245,13 +254,7 @@ pub(super) fn relaxed(r: &Relaxation) -> String {
 
 fn runner_up(p: &Plan) -> String {
     let ([token, first], cost) = ([p.tpot_ms.value, p.ttft_ms.value].map(ms), mtok(p.usd_per_mtok.value));
-    let size = format!(
-        "{} ({} x {} chip{})",
-        words(&p.deployment),
-        p.replicas,
-        p.chips_per_replica,
-        plural(p.chips_per_replica)
-    );
+    let size = format!("{} ({})", words(&p.deployment), paid(p.replicas, p.chips_per_replica, p.chips));
     format!("{size}: {cost}, {token} a token, first after {first}; {}", words(&p.why))
 }
 

@@ -55,9 +55,9 @@ pub struct Request {
     #[educe(Default = 8192.0)]
     pub max_num_batched_tokens: f64,
     /// Share of a chip's memory the engine may use.
-    #[schemars(extend("x-flag" = "gpu-memory-utilization mem-fraction-static kv-cache-free-gpu-memory-fraction", "x-unit" = "share"))]
-    #[educe(Default = 0.9)]
-    pub memory_utilisation: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flag" = "gpu-memory-utilization mem-fraction-static kv-cache-free-gpu-memory-fraction", "x-unit" = "share", "x-none" = "what the engine's version takes; 90 % where none is asked"))]
+    pub memory_utilisation: Option<f64>,
     /// The engine whose own count at start-up decides, such as `vllm@0.19.0`: its dry run, graphs, pages and refusals; `auto` for the
     /// one that people take, which `memory` does by itself, `ideal` for a plain sum of what is held, as when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,7 +176,7 @@ fn started(catalog: &Catalog, request: &Request, told: &Start) -> Result<Answer,
     let mut r = resolve(catalog, if together { &alone } else { &request.setting })?;
     let context = tokens("context", request.context, 1.0)?;
     let max_tokens = tokens("max_num_batched_tokens", request.max_num_batched_tokens, 1.0)?.get();
-    let utilisation = utilisation(request.memory_utilisation)?;
+    let utilisation = utilisation(request.memory_utilisation.unwrap_or(USUAL_SHARE))?;
     let routing = routing(request, &r.model)?;
     let tool = request.tool.as_deref().unwrap_or("vllm").parse::<Tool>();
     let line = request.flags.as_deref().map(|line| tool.map(|tool| (tool, line))).transpose()?;
@@ -249,8 +249,8 @@ fn started(catalog: &Catalog, request: &Request, told: &Start) -> Result<Answer,
         system: r.system.name.clone(),
         layout: offload::layout_words(&r),
         layout_chosen,
-        chips: layout.chips(),
-        chips_available: r.system.n_chips,
+        chips: r.chips() as u64,
+        chips_available: if together { cards.others.len() as u64 + 1 } else { r.system.n_chips },
         batch: load.batch,
         context: load.context.get(),
         capacity_bytes: placed.capacity.get(),
@@ -342,7 +342,7 @@ fn as_asked(request: &Request, engine: &Arc<Engine>, on: &mut Deployment, load: 
     if request.max_num_batched_tokens == usual.max_num_batched_tokens {
         load.tokens = engine.schedule.chunk;
     }
-    if request.memory_utilisation == usual.memory_utilisation {
+    if request.memory_utilisation.is_none() {
         load.utilisation = None;
     }
 }
@@ -364,8 +364,7 @@ fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Start
     let own = |given: f64, usual: f64, said: Option<f64>| said.filter(|_| given == usual).unwrap_or(given);
     r.context = own(r.context, usual.context, launch.start.longest.map(|n| n as f64));
     r.max_num_batched_tokens = own(r.max_num_batched_tokens, usual.max_num_batched_tokens, pass);
-    let share = launch.start.utilisation.map(Fraction::get);
-    r.memory_utilisation = own(r.memory_utilisation, usual.memory_utilisation, share);
+    r.memory_utilisation = r.memory_utilisation.or(launch.start.utilisation.map(Fraction::get));
     r.offload = line::offloaded(&launch, &r.offload);
     let mut said = line::remarks(&launch, |sets| line::of_adapters(sets) || line::of_cards(sets));
     if let Some(model) = launch.model.as_ref().filter(|model| **model != r.setting.model) {
@@ -386,6 +385,9 @@ fn runs(catalog: &Catalog, tool: Tool, on: &Deployment, request: &Request) -> Re
     standing.refuse_layout(&on.layout);
     standing.barred(request.pretend).map_or(Ok(()), Err)
 }
+
+/// The share of a chip's memory that is filled where no engine is asked and none is said.
+pub(crate) const USUAL_SHARE: f64 = 0.9;
 
 /// The share of a chip's memory that an engine takes.
 pub(crate) fn utilisation(share: f64) -> Result<Fraction, Error> {

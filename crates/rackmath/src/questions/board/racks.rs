@@ -86,7 +86,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let count = count::count(&model);
     let weights = count.stored_bytes(&formats);
     refuse_if(request.systems.is_empty(), "systems", "none", "at least one machine")?;
-    let share = layout::Request::default().memory_utilisation;
+    let share = layout::USUAL_SHARE;
     let one = |name: &String| Ok(rack(&*catalog.system(name)?, weights, count.total() as f64, share));
     let racks = request.systems.iter().map(one).collect::<Result<_, Error>>()?;
     Ok(Answer { model: model.name.clone(), weights_bytes: weights.get(), memory_share: share, racks })

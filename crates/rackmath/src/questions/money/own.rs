@@ -3,9 +3,10 @@
 
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
-use crate::serving::{OwnerRequest, RatesCard, RatesRequest, owner, rates};
+use crate::serving::{OwnerRequest, RatesCard, RatesRequest, owner, rates_of};
 use rackmath_theory::fleet::peak_over_mean;
 use rackmath_theory::own::{Crossing, DAY, Side, crossings};
+use rackmath_theory::steady::{Requests, Spread};
 
 /// A model on machines of one's own, what is asked of it, and who else would serve it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -199,6 +200,8 @@ struct Shape {
     hit: f64,
     /// The busiest hour over the mean, over the share in use then.
     crowd: f64,
+    /// Tokens that a decoding sequence holds, where they are given.
+    context: Option<f64>,
 }
 
 impl Shape {
@@ -207,8 +210,19 @@ impl Shape {
         (self.input * (1.0 - self.hit) * input + self.input * self.hit * cached + self.output * output) / 1e6
     }
 
+    fn requests(&self) -> Requests {
+        let plain = Requests::of(self.input, self.output);
+        // A context that is given stands in place of the mean one.
+        let more = self.context.map_or(0.0, |given| given - plain.context());
+        Requests { cached: self.hit, spread: Spread { context: more, whole: more, ..Spread::default() }, ..plain }
+    }
+
     /// Requests a day of so many chips that always work.
-    fn full(&self, r: &rackmath_theory::cost::Rates, chips: u64) -> f64 {
+    fn full(&self, card: &RatesCard, chips: u64) -> f64 {
+        if let Some(served) = &card.served {
+            return DAY * served.requests_per_s;
+        }
+        let r = card.rates();
         let seconds = self.input * (1.0 - self.hit) / r.prefill.get() + self.output / r.decode.get();
         DAY * chips as f64 / seconds
     }
@@ -218,17 +232,16 @@ impl Shape {
 pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let r = resolve(catalog, &q.setting)?;
     let shape = shape(q)?;
-    let card = rates(catalog, &q.setting, &r, &q.rates.answering(shape.output))?;
+    let card = rates_of(catalog, &q.setting, &r, &q.rates.answering(shape.output), Some(&shape.requests()))?;
     let (chip_hour, basis, mut assumptions) = hour(&r, q)?;
-    assumptions.extend([
-        card.prefill.words.clone(),
-        card.decode.words.clone(),
-        says("own_assumes"),
-        says("own_ignores"),
-    ]);
+    match &card.served {
+        Some(served) => assumptions.push(served.words.clone()),
+        None => assumptions.extend([card.prefill.words.clone(), card.decode.words.clone()]),
+    }
+    assumptions.extend([says("own_assumes"), says("own_ignores")]);
     let chips = r.system.n_chips;
     let day = chip_hour.as_per_hour() * 24.0 * chips as f64;
-    let full = shape.full(&card.rates(), chips);
+    let full = shape.full(&card, chips);
     let own = Side { fixed: day, capacity: full / shape.crowd, each: 0.0 };
     let (side, provider, prices) = provider(catalog, q, &r, shape)?;
     let most = own.capacity * MACHINES;
@@ -293,6 +306,7 @@ fn shape(q: &Request) -> Result<Shape, Error> {
         output: tokens("answer", q.answer, 1.0)?.get(),
         hit: within("hit", q.hit, 0.0, 1.0)?,
         crowd: peak / target,
+        context: q.rates.context,
     })
 }
 
@@ -470,14 +484,14 @@ fn route(
         batch: None,
         ..q.rates.answering(shape.output)
     };
-    let card = rates(catalog, &setting, &small, &wanted)?;
+    let card = rates_of(catalog, &setting, &small, &wanted, Some(&shape.requests()))?;
     let chips = small.system.n_chips;
     // A chip of the same kind costs the same; another what the catalogue says.
     let same = small.system.chip.id == r.system.chip.id;
     let rate = if same || !small.priced() { chip_hour } else { small.chip_price };
     let little = Side {
         fixed: rate.as_per_hour() * 24.0 * chips as f64,
-        capacity: shape.full(&card.rates(), chips) / shape.crowd,
+        capacity: shape.full(&card, chips) / shape.crowd,
         each: 0.0,
     };
     let x = match q.requests_per_day {

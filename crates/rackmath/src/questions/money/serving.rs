@@ -3,8 +3,8 @@
 mod rates;
 
 use crate::desk::prelude::*;
-pub(crate) use rates::rates;
-pub use rates::{Origin, RateCard, RatesCard, RatesFrom, RatesRequest};
+pub use rates::{Origin, RateCard, RatesCard, RatesFrom, RatesRequest, Served};
+pub(crate) use rates::{rates, rates_of};
 
 use crate::setting::Resolved;
 use educe::Educe;

@@ -4,9 +4,10 @@ use super::Request;
 use crate::check;
 use crate::desk::prelude::*;
 use crate::desk::setting::LLAMA_CPP;
+use crate::support;
 use rackmath_spec::engine::Version;
 use rackmath_spec::launch::Start;
-use rackmath_theory::budget::{Budget, budget};
+use rackmath_theory::budget::{Budget, budget, told as told_longest};
 use rackmath_theory::deployment::Deployment;
 
 /// The memory of one chip as an engine counts it when it starts, in GiB of 2^30 bytes.
@@ -64,8 +65,7 @@ pub(super) fn counted(
     // llama.cpp deals its context to its slots.
     let slots = sequences.filter(|_| on.engine.family == LLAMA_CPP).unwrap_or(1);
     let start = Start {
-        utilisation: Fraction::checked(request.memory_utilisation)
-            .filter(|share| share.get() != usual.memory_utilisation),
+        utilisation: request.memory_utilisation.and_then(Fraction::checked),
         longest: Some((request.context as u64).max(1).saturating_mul(slots)),
         pass: said(request.max_num_batched_tokens, usual.max_num_batched_tokens),
         sequences,
@@ -73,10 +73,11 @@ pub(super) fn counted(
     };
     let at = |share: f64| budget(&on, &Start { utilisation: Fraction::checked(share), ..start.clone() }, version);
     let shares: Vec<f64> = (5..100).map(|share| f64::from(share) / 100.0).filter(|share| at(*share).starts()).collect();
-    let b = budget(&on, &start, version);
+    let b = told_longest(&on, &start, version);
+    let name = support::counted_as(&on.engine);
     let gib = check::gib;
     let card = EngineCard {
-        name: on.engine.name.clone(),
+        name: name.clone(),
         starts: b.starts(),
         utilisation: b.utilisation.get(),
         utilisation_from: shares.first().copied(),
@@ -93,7 +94,7 @@ pub(super) fn counted(
         groups: b.pages.groups(),
         longest_context: b.longest_possible,
     };
-    Ok((b, on.engine.name.clone(), card))
+    Ok((b, name, card))
 }
 
 pub(super) fn as_counted(b: &Budget, engine: &str) -> Remark {

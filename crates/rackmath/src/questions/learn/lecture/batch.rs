@@ -43,8 +43,8 @@ fn timing(frontier: &Resolved, deepseek: &Resolved, real: &Resolved) -> Vec<Clai
                 "37.55 B with the input embedding, which is looked up, not multiplied"),
         claim("D3", "Memory time", "t_mem = (w N_tot + B kv L) / W",
             "weights are a constant per pass; KV is linear in batch and context")
-            .number("DeepSeek V3, 671 B FP8, NVL72", "\"700 B\" total", d.weights(),
-                "671 B by count; 700 B is the spoken round figure")
+            .own("DeepSeek V3, 671 B FP8, NVL72: weights once", d.weights(),
+                "671 B by count; the lecture says \"700 B\", the spoken round figure")
             .own("KV per token, 61 layers x 576, one byte", deepseek.cache.stored_per_token(),
                 "MLA stores 512 + 64 values per layer"),
         claim("D4", "Latency against batch", "t(B) = max(B c, t_w + B k); floor t_w; kink t_w / (c - k)",

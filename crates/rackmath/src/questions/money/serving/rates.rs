@@ -14,7 +14,8 @@
 //! The engine's prediction is used for a model known layer by layer, the board for one known by its totals. The interval of
 //! v_p is the engine's of first tokens, that of v_d the engine's of throughput: what measurements were compared with.
 //! Of many layouts the fastest per chip is taken, for prompts and answers each.
-//! Assumes: prefill and decode have chips of their own, so that neither disturbs the other.
+//! Assumes: prefill and decode have chips of their own, so that neither disturbs the other. A whole machine (`served`) has so many
+//! chips and no part of one: instances that do both, or whole instances for each, whichever carries more.
 
 use crate::desk::cut;
 use crate::desk::evidence::{Evidence, Scale};
@@ -26,7 +27,7 @@ use rackmath_theory::cost::Rates;
 use rackmath_theory::deployment::{Deployment, Ready};
 use rackmath_theory::layout::{check, domain};
 use rackmath_theory::pass::{KernelSet, Work};
-use rackmath_theory::steady::Requests;
+use rackmath_theory::steady::{Load, Requests};
 
 /// Rates given, predicted for an engine, or the board's lower bound with an efficiency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -156,6 +157,18 @@ pub struct RatesCard {
     /// What the engine runs otherwise than asked for, and what is not known of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub supported: Vec<Remark>,
+    /// What one machine carries of requests whose lengths are known, where that is predicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub served: Option<Served>,
+}
+
+/// Requests that a machine carries when it is always full.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Served {
+    /// A second.
+    pub requests_per_s: f64,
+    /// In which layout.
+    pub words: Remark,
 }
 
 impl RatesCard {
@@ -178,6 +191,17 @@ enum Source {
 }
 
 pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) -> Result<RatesCard, Error> {
+    rates_of(catalog, setting, r, q, None)
+}
+
+/// The same with what a machine carries of such requests.
+pub(crate) fn rates_of(
+    catalog: &Catalog,
+    setting: &Setting,
+    r: &Resolved,
+    q: &RatesRequest,
+    requests: Option<&Requests>,
+) -> Result<RatesCard, Error> {
     let given = |field: &'static str, value: f64| {
         let rate = TokenRate::checked(value).filter(|v| (1e-6..=1e9).contains(&v.get()));
         rate.ok_or_else(|| Error::value(field, value, "tokens per second of one chip, 1e-6 to 1e9"))
@@ -190,18 +214,22 @@ pub(crate) fn rates(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &Rate
     let decode = as_given("decode_tok_s", "decode_as_given", q.decode_tok_s)?;
     if let (Some(prefill), Some(decode)) = (&prefill, &decode) {
         let (prefill, decode) = (prefill.clone(), decode.clone());
-        return Ok(RatesCard { prefill, decode, because: None, supported: Vec::new() });
+        return Ok(RatesCard { prefill, decode, because: None, supported: Vec::new(), served: None });
     }
     let scale = Scale::of(catalog)?;
-    let ((more_prefill, more_decode), because, supported) = match source(catalog, setting, r, q)? {
+    let ((more_prefill, more_decode), because, supported, carried) = match source(catalog, setting, r, q)? {
         Source::Predicted(cuts, supported) => {
             let prefill = best(&cuts, |d, _| prefill_of(d, &scale, q))?;
-            ((prefill, decoding(&cuts, &scale, q)?), None, supported)
+            let (decode, patience) = decoding(&cuts, &scale, q)?;
+            let known = requests.filter(|_| q.batch.is_none());
+            let carried = known.and_then(|requests| served(&cuts, r.system.n_chips, requests, patience));
+            ((prefill, decode), None, supported, carried)
         }
-        Source::Board(why) => (board(r, q, why.clone())?, why, Vec::new()),
+        Source::Board(why) => (board(r, q, why.clone())?, why, Vec::new(), None),
     };
+    let served = carried.filter(|_| prefill.is_none() && decode.is_none());
     let (prefill, decode) = (prefill.unwrap_or(more_prefill), decode.unwrap_or(more_decode));
-    Ok(RatesCard { prefill, decode, because, supported })
+    Ok(RatesCard { prefill, decode, because, supported, served })
 }
 
 fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) -> Result<Source, Error> {
@@ -223,7 +251,7 @@ fn source(catalog: &Catalog, setting: &Setting, r: &Resolved, q: &RatesRequest) 
     if r.model.shape().is_none() && !must {
         return Ok(Source::Board(Some(says("known_by_totals").with("model", &r.model.name))));
     }
-    let (engine, _) = catalog.engine(&q.engine)?;
+    let engine = catalog.engine(&q.engine)?.0.suited(&r.system.chip);
     let held = Requests::of(tokens("context", q.held(), 0.0)?.get().max(1.0), 0.0);
     let mut on = Deployment { engine, ..r.deployment.clone() };
     let (asked, longest) = (Asked::by(setting.weights.as_deref()), q.held().max(q.prompt));
@@ -335,25 +363,61 @@ fn prefill_of(d: &Ready, scale: &Scale, q: &RatesRequest) -> Result<RateCard, Er
 const USUAL_MS: f64 = 50.0;
 
 /// Answers by the fastest cut, within the limit on their tokens. One that nobody asked for and nothing keeps is no limit: twice the
-/// time of one sequence alone is taken in its place.
-fn decoding(cuts: &[(Ready, f64)], scale: &Scale, q: &RatesRequest) -> Result<RateCard, Error> {
+/// time of one sequence alone is taken in its place. With the limit that was taken.
+fn decoding(cuts: &[(Ready, f64)], scale: &Scale, q: &RatesRequest) -> Result<(RateCard, Seconds), Error> {
     let (ms, context) = (q.tpot_ms.unwrap_or(USUAL_MS), tokens("context", q.held(), 0.0)?.get());
     let patience = Seconds::checked(ms / 1e3).filter(|t| (1e-6..=1e3).contains(&t.get()));
     let patience = patience.ok_or_else(|| Error::value("tpot_ms", ms, "milliseconds, 0.001 to 1e6"))?;
     let within = |patience: Seconds| best(cuts, |d, room| decode_of(d, room, scale, q, patience));
     let card = within(patience)?;
     if !card.late {
-        return Ok(card);
+        return Ok((card, patience));
     }
     let alone = cuts.iter().map(|(d, _)| step(d, 1.0, context)).reduce(Seconds::min);
     let fastest = alone.unwrap_or(patience);
     if q.tpot_ms.is_some() {
         let limit = says("limit_unmet").with("asked", patience).with("fastest", fastest);
-        return Ok(RateCard { limit: Some(limit), ..card });
+        return Ok((RateCard { limit: Some(limit), ..card }, patience));
     }
     let took = fastest * 2.0;
     let limit = says("usual_limit_unmet").with("usual", patience).with("fastest", fastest).with("took", took);
-    Ok(RateCard { limit: Some(limit), ..within(took)? })
+    Ok((RateCard { limit: Some(limit), ..within(took)? }, took))
+}
+
+/// What a machine of so many chips carries: instances that read prompts and write answers in the same passes, or whole instances for
+/// each, whichever is more.
+fn served(cuts: &[(Ready, f64)], chips: u64, requests: &Requests, patience: Seconds) -> Option<Served> {
+    // Of each cut: what an instance takes of both together, of prompts alone and of answers alone.
+    let each = cuts.iter().map(|(d, _)| {
+        let (prompts, groups) = (d.prompts(requests).service, d.deployment.layout.degrees().dp as f64);
+        let room = d.room(requests);
+        let most = d.server(room).most().floor();
+        if most < 1.0 {
+            return (d, 0.0, prompts, 0.0);
+        }
+        let at = |n: f64| d.steady(room, requests, Load::even(n));
+        let context = requests.context();
+        let (both, alone) = (latest(&|n| at(n).tpot, most, patience), latest(&|b| step(d, b, context), most, patience));
+        (d, at(both).rate * groups, prompts, alone * groups / step(d, alone, context).get() / requests.output)
+    });
+    let each: Vec<(&Ready, f64, f64, f64)> = each.collect();
+    let size = |d: &Ready| d.deployment.layout.chips();
+    let shared = each.iter().map(|(d, rate, ..)| {
+        let copies = chips / size(d);
+        (copies as f64 * rate, says("served_together").with("copies", copies).with("layout", &d.deployment.layout))
+    });
+    let apart = each.iter().flat_map(|(p, _, reads, _)| {
+        each.iter().flat_map(move |(d, _, _, writes)| {
+            (1..=chips / size(p)).map(move |n| {
+                let m = (chips - n * size(p)) / size(d);
+                let said = says("served_apart").with("prompts", n).with("layout", &p.deployment.layout);
+                let said = said.with("answers", m).with("other", &d.deployment.layout);
+                ((n as f64 * reads).min(m as f64 * writes), said)
+            })
+        })
+    });
+    let best = shared.chain(apart).max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(rate, _)| *rate > 0.0);
+    best.map(|(requests_per_s, words)| Served { requests_per_s, words })
 }
 
 /// One step of so many sequences of an attention group.
@@ -392,6 +456,9 @@ fn decode_of(d: &Ready, room: f64, scale: &Scale, q: &RatesRequest, patience: Se
 
 /// The largest batch, at least 1, whose step takes no longer.
 fn latest(step: &impl Fn(f64) -> Seconds, most: f64, patience: Seconds) -> f64 {
+    if step(most) <= patience {
+        return most;
+    }
     let (mut low, mut high) = (1.0, most);
     // Thirty halvings of at most a million sequences: far below one.
     for _ in 0..30 {

@@ -8,7 +8,7 @@
 //! | s_k | scores | - | score of contender k, less is better; none where it cannot do it |
 //! | w | - | 1 | who wins; nobody where none can |
 //!
-//! Ignores: a winner that comes and goes between two points of the grid.
+//! Ignores: a winner that comes and goes between two points of the grid, and between them whoever is more than [`FAR`] times as dear at both.
 
 use super::{Candidate, candidate};
 use crate::desk::prelude::*;
@@ -54,29 +54,33 @@ pub(super) fn flips(catalog: &Catalog, all: &[Candidate], effort: &Effort) -> Re
         if counted { 0.0 } else { apart(first.worked.scale(), known[i].as_ref(), known[j].as_ref()).throughput }
     };
     // Speed and traffic only change what is asked of the spaces, which are there.
-    let asked = |change: &(dyn Fn(&Question) -> Question + Sync)| {
-        in_order(all, effort, |c| score(c, &change(&c.worked.question)))
+    let asked = |among: &[usize], change: &(dyn Fn(&Question) -> Question + Sync)| {
+        in_order(among, effort, |k| score(&all[*k], &change(&all[*k].worked.question)))
     };
     let speed = |x: f64| move |q: &Question| Question { limits: q.limits.with(Bound::Tpot, Some(1.0 / x)), ..*q };
     let now = q.limits.get(Bound::Tpot).map(f64::recip);
     let grid = places(now.unwrap_or(1.0 / first.best.estimate.tpot), -8, 8, 2.0);
-    named(&mut found, "tok_s_per_user", now, all, &crossings(&grid, &width, |x| asked(&speed(x)))?);
+    let changes = crossings(&grid, all.len(), &width, |x, among| asked(among, &speed(x)))?;
+    named(&mut found, "tok_s_per_user", now, all, &changes);
     if let Traffic::Rate(rate) = q.traffic {
         let traffic = |x: f64| move |q: &Question| Question { traffic: Traffic::Rate(x), ..*q };
         let grid = places(rate, -8, 8, 2.0);
-        named(&mut found, "requests_per_s", Some(rate), all, &crossings(&grid, &width, |x| asked(&traffic(x)))?);
+        let changes = crossings(&grid, all.len(), &width, |x, among| asked(among, &traffic(x)))?;
+        named(&mut found, "requests_per_s", Some(rate), all, &changes);
     }
     let few = &all[..all.len().min(CONTENDERS)];
     let isl = first.worked.prompt();
-    let lengths = |x: f64| {
-        in_order(few, effort, |c| {
+    let lengths = |x: f64, among: &[usize]| {
+        in_order(among, effort, |k| {
+            let c = &few[*k];
             let request = crate::plan::Request { isl: Some(x), ..c.request.clone() };
             let then = candidate(catalog, &request, &c.name, effort)?;
             Ok(then.ok().map(|then| score(&then, &then.worked.question)).transpose()?.flatten())
         })
     };
     let grid: Vec<f64> = places(isl, -4, 5, 1.0).into_iter().filter(|x| *x >= 1.0).collect();
-    named(&mut found, "prompt_tokens", Some(isl), few, &crossings(&grid, &width, lengths)?);
+    let changes = crossings(&grid, few.len(), &width, lengths)?;
+    named(&mut found, "prompt_tokens", Some(isl), few, &changes);
     Ok(found)
 }
 
@@ -143,26 +147,36 @@ struct Crossing {
 /// Halvings of an interval of the grid: a thousandth of its factor is left.
 const HALVINGS: usize = 10;
 
-/// All changes along a grid of increasing places.
+/// Times the best score at which nobody comes to win before the next place of the grid.
+pub(super) const FAR: f64 = 2.0;
+
+/// All changes along a grid of increasing places, among so many. `scores` are those of the contenders it is given.
 fn crossings(
     grid: &[f64],
+    contenders: usize,
     width: Width<'_>,
-    scores: impl Fn(f64) -> Result<Scores, Error>,
+    scores: impl Fn(f64, &[usize]) -> Result<Scores, Error>,
 ) -> Result<Vec<Crossing>, Error> {
-    let all = grid.iter().map(|x| scores(*x)).collect::<Result<Vec<_>, _>>()?;
+    let everybody: Vec<usize> = (0..contenders).collect();
+    let all = grid.iter().map(|x| scores(*x, &everybody)).collect::<Result<Vec<_>, _>>()?;
     let mut found = Vec::new();
     for (i, pair) in all.windows(2).enumerate() {
         let (mut low, high) = (grid[i], grid[i + 1]);
         let (mut from, last) = (winner(&pair[0]), winner(&pair[1]));
+        let near = |s: &Scores, k: usize| {
+            let best = winner(s).and_then(|w| s[w]);
+            s[k].zip(best).is_some_and(|(own, best)| own <= FAR * best)
+        };
+        let among: Vec<usize> = everybody.iter().copied().filter(|k| pair.iter().any(|s| near(s, *k))).collect();
         // A third may win in between: go on from where it takes over.
-        for _ in 0..=pair[0].len() {
+        for _ in 0..=contenders {
             if from == last {
                 break;
             }
             let (mut a, mut b, mut to) = (low, high, last);
             for _ in 0..HALVINGS {
                 let middle = (a * b).sqrt();
-                let here = winner(&scores(middle)?);
+                let here = winner(&scores(middle, &among)?).map(|place| among[place]);
                 if here == from {
                     a = middle;
                 } else {
@@ -210,21 +224,23 @@ mod tests {
         (0..=20).map(|k| f64::from(1 << k)).collect()
     }
 
+    fn crossed(n: usize, score: impl Fn(usize, f64) -> Option<f64>) -> Vec<Crossing> {
+        let scores = |x: f64, among: &[usize]| Ok(among.iter().map(|k| score(*k, x)).collect());
+        crossings(&grid(), n, &|_, _| 0.1, scores).unwrap()
+    }
+
     #[test]
     fn the_winner_changes_where_scores_are_equal_also_in_between_and_to_nobody() {
         // 100 against 2 x: at 50.
-        let scores = |x: f64| Ok(vec![Some(2.0 * x), Some(100.0), None]);
-        let all = crossings(&grid(), &|_, _| 0.1, scores).unwrap();
+        let all = crossed(3, |k, x| [Some(2.0 * x), Some(100.0), None][k]);
         assert!(all.len() == 1 && (all[0].at / 50.0 - 1.0).abs() < 2e-3, "{all:?}");
         assert_eq!((all[0].from, all[0].to, all[0].close), (Some(0), Some(1), None));
         // Slopes 3, 2 and 1 with starts 0, 40 and 90: the middle one wins from 40 to 50, inside 32 to 64.
         let lines = [(3.0, 0.0), (2.0, 40.0), (1.0, 90.0)];
-        let scores = |x: f64| Ok(lines.map(|(m, b)| Some(m * x + b)).to_vec());
-        let all = crossings(&grid(), &|_, _| 0.1, scores).unwrap();
+        let all = crossed(3, |k, x| Some(lines[k].0 * x + lines[k].1));
         let words: Vec<_> = all.iter().map(|c| (c.from, c.to, c.at.round())).collect();
         assert_eq!(words, [(Some(0), Some(1), 40.0), (Some(1), Some(2), 50.0)]);
-        let scores = |x: f64| Ok(vec![(x < 100.0).then_some(1.0)]);
-        let all = crossings(&grid(), &|_, _| 0.1, scores).unwrap();
+        let all = crossed(1, |_, x| (x < 100.0).then_some(1.0));
         assert!(all.len() == 1 && all[0].to.is_none() && (all[0].at / 100.0 - 1.0).abs() < 2e-3);
     }
 
@@ -232,8 +248,7 @@ mod tests {
         #[test]
         fn every_crossing_of_lines_is_where_two_are_equal(lines in prop::collection::vec((0.0..10.0_f64, 0.0..1e5_f64), 2..6)) {
             let value = |k: usize, x: f64| lines[k].0 * x + lines[k].1;
-            let scores = |x: f64| Ok((0..lines.len()).map(|k| Some(value(k, x))).collect());
-            let all = crossings(&grid(), &|_, _| 0.1, scores).unwrap();
+            let all = crossed(lines.len(), |k, x| Some(value(k, x)));
             for c in &all {
                 let (a, b) = (value(c.from.unwrap(), c.at), value(c.to.unwrap(), c.at));
                 prop_assert!((a / b - 1.0).abs() < 5e-3, "{c:?}: {a} and {b}");

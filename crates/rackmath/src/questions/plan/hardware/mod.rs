@@ -152,7 +152,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
             frontier::priced(&curves),
             Vec::new(),
         ),
-        assumptions: assumptions(&all, &rows),
+        assumptions: assumptions(&all, &rows, objective),
         objective: r.plan.objective,
         model,
         workload,
@@ -348,12 +348,14 @@ fn verdict(rows: &[Row], out: &[Out], measure: Measure, chips: u64) -> Remark {
     named("first_hardware").with("close", few).with("more", more).with("run", run)
 }
 
-fn assumptions(all: &[Candidate], rows: &[Row]) -> Vec<Remark> {
+fn assumptions(all: &[Candidate], rows: &[Row], measure: Measure) -> Vec<Remark> {
     let mut lines = vec![says("every_chip"), says("shared_errors")];
     let prices = kinds_differ(rows.iter().map(|r| r.price_basis.as_str()));
     lines.extend(prices.map(|kinds| says("prices_ranked_differ").with("kinds", kinds)));
     let powers = kinds_differ(all.iter().map(|c| c.worked.bases().1));
-    lines.extend(powers.map(|kinds| says("powers_ranked_differ").with("kinds", kinds)));
+    // Where energy decides, that is the first thing to know.
+    let says_so = if measure == Measure::JoulesPerToken { "energies_ranked_differ" } else { "powers_ranked_differ" };
+    lines.extend(powers.map(|kinds| says(says_so).with("kinds", kinds)));
     if let Some(first) = all.first() {
         // Prices and power stand in the table; the rest holds for all.
         lines.extend(first.worked.assumptions(false));

@@ -14,8 +14,10 @@ use super::worked::{Choice, Worked};
 use super::{Answer, Ask, Plan};
 use crate::desk::prelude::*;
 use crate::simulate::{Comes, Percentiles, Stage, Times, What};
-use rackmath_theory::plan::{Bound, Configuration, Estimate, Ranked, Traffic};
+use rackmath_theory::plan::{Bound, Configuration, Estimate, Question, Ranked, Traffic, search_all};
 
+/// Share of a replica that is free below which it is nearly full.
+const FREE: f64 = 0.1;
 /// Plans that are tried with as many replicas as they take, the best by their means first.
 const PLANS: usize = 5;
 /// Deployments that are tried because they could cost less, and because they could hold by more at the same cost.
@@ -161,15 +163,25 @@ impl Worked {
         let score = |h: &Held| q.objective.score(&h.ranked.estimate);
         let least = |good: &[Held]| good.iter().map(score).fold(f64::INFINITY, f64::min);
         let (mut good, mut bad, mut tried): (Vec<Held>, Vec<Remark>, Vec<u64>) = (Vec::new(), Vec::new(), Vec::new());
-        for plan in &answer.plans {
-            let Some(u) = self.unit(plan.index) else { continue };
-            if q.objective.score(&u.full) >= least(&good) || tried.len() >= PLANS {
+        // Those that would be best with a share of every replica free are likely to hold as they are.
+        let freer = match q.traffic {
+            Traffic::Rate(rate) => Question { traffic: Traffic::Rate(rate / (1.0 - FREE)), keep: PLANS, ..*q },
+            _ => *q,
+        };
+        let freer = search_all(&self.space, &Question { frontier: None, near: false, ..freer }, &self.effort)?.top;
+        let first = freer.iter().map(|r| r.index).take(PLANS);
+        for index in first.chain(answer.plans.iter().map(|p| p.index)) {
+            let Some(u) = self.unit(index) else { continue };
+            if tried.len() >= 2 * PLANS {
                 break;
+            }
+            if tried.contains(&index) || q.objective.score(&u.full) >= least(&good) {
+                continue;
             }
             if self.staged_for(&self.ask.simulate, &self.chosen(u.index)).is_err() {
                 continue;
             }
-            tried.push(plan.index);
+            tried.push(index);
             let found = match self.least(&u, u.load.steps(), true)? {
                 Some((steps, met)) => self.settled(&u, steps, met),
                 None => Err(self.never(&u)?),
@@ -285,17 +297,19 @@ impl Worked {
     /// with as many as their mean allows.
     fn meets(&self, index: u64, load: Load) -> Result<Run, Error> {
         let (asked, own) = (&self.ask.simulate, self.chosen(index));
+        let full = self.rungs(index).map(|(_, e)| e).max_by(|a, b| a.rate.total_cmp(&b.rate));
+        let nearly = full.is_some_and(|e| Self::kept_free(load, &e) < FREE);
         let most = if self.ask.batch.is_some() { own.per_group } else { own.row.most().max(own.per_group) };
-        let run = |sequences: f64| -> Result<Run, Error> {
+        let of = |sequences: f64, requests: u64| -> Result<Run, Error> {
             let choice = Choice { per_group: sequences, ..self.chosen(index) };
-            let stage = self.stage(asked, &choice)?;
+            let stage = Stage { requests, ..self.stage(asked, &choice)? };
             let surely = match self.pessimism(&choice) {
                 None => None,
                 Some((slower, later)) => {
                     let mut limits = stage.limits;
                     // First tokens may come later still than steps are slower.
                     limits[0] = limits[0].map(|l| AtMost { ms: l.ms / later, ..l });
-                    Some(Stage { slower, limits, ..self.stage(asked, &choice)? }.run(load.comes())?)
+                    Some(Stage { slower, limits, requests, ..self.stage(asked, &choice)? }.run(load.comes())?)
                 }
             };
             // What does not hold at the pessimistic end needs no other run.
@@ -304,6 +318,11 @@ impl Worked {
                 _ => stage.run(load.comes())?,
             };
             Ok(Run { met, sequences, surely })
+        };
+        // What does not hold in a short run is not run longer.
+        let run = |sequences: f64| match of(sequences, asked.requests)? {
+            short if nearly && asked.settled > asked.requests && short.met.hold() => of(sequences, asked.settled),
+            short => Ok(short),
         };
         let wide = run(most)?;
         let judged = wide.surely.as_ref().unwrap_or(&wide.met);

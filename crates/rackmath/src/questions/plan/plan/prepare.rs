@@ -281,7 +281,7 @@ fn kinds(ask: &Ask) -> Vec<Kind> {
                     }
                     let (mut formats, mut kv, mut system) = (*formats, kv, machine.system.clone());
                     standing.apply(&mut formats, &mut kv, &mut system);
-                    let (machine, engine) = (machine.clone(), engine.clone());
+                    let (machine, engine) = (machine.clone(), engine.suited(&system.chip));
                     let pretended = standing.pretended(ask.pretend);
                     all.push(Kind { machine, formats, kv, engine, key, system, pretended, standing: n - 1 });
                 }

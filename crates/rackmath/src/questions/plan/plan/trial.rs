@@ -91,6 +91,8 @@ pub struct Needed {
 /// How simulations are to be made, and whether the best few are to be tried at p99.
 pub(super) struct Asked {
     pub requests: u64,
+    /// The same of a replica that is nearly full, where nobody said how many.
+    pub settled: u64,
     pub seed: u64,
     acceptance: f64,
     pub trials: bool,
@@ -102,7 +104,8 @@ impl Asked {
         let expected = format!("100 to {}", grouped(MOST_REQUESTS as f64));
         refuse_if(!(100..=MOST_REQUESTS).contains(&requests), "simulate_requests", requests, expected)?;
         let (seed, acceptance) = (r.simulate_seed.unwrap_or(SEED), r.acceptance.unwrap_or(1.0));
-        Ok(Self { requests, seed, acceptance, trials: r.simulate })
+        let settled = r.simulate_requests.unwrap_or(simulate::SETTLED);
+        Ok(Self { requests, settled, seed, acceptance, trials: r.simulate })
     }
 }
 
