@@ -225,3 +225,39 @@ fn what_cannot_be_is_refused_by_name() {
         assert!(error.contains(word), "{error}");
     }
 }
+
+/// What fits holds every moment that a run cannot avoid, whatever optimizer updates it.
+#[test]
+fn what_fits_fits_at_its_first_update_too() {
+    let unavoidable = ["peak_loaded_by_layer", "peak_first_update", "peak_steady", "peak_sharded_checkpoint"];
+    for (model, on, chips, optimizer) in [
+        ("llama-3.1-70b", "hgx-h100", 8, Some("adamw-8bit")),
+        ("llama-3.1-70b", "hgx-h100", 16, Some("adamw-bf16")),
+        ("llama-3.1-70b", "hgx-h100", 16, None),
+        ("llama-3.1-8b", "hgx-h100", 2, Some("adamw")),
+    ] {
+        let optimizer = optimizer.map(|word| serde_json::from_value(word.into()).unwrap());
+        let a = asked(&Request { optimizer, peaks: true, ..of(model, on, chips, 32, 4096) });
+        let peaks = a.tuned.as_ref().unwrap().peaks.iter();
+        let held = peaks.filter(|p| unavoidable.contains(&&*p.when.says)).all(|p| p.fits);
+        assert_eq!(a.fits, held, "{model} on {chips}: {:?}", a.tuned);
+    }
+}
+
+/// Adapters that are too large beside whole weights are told of narrow ones, which fit.
+#[test]
+fn adapters_that_do_not_fit_are_offered_weights_in_4_bits() {
+    let base = Request { lora: Some(16), ..of("llama-3.1-8b", "rtx-4090", 1, 256, 4096) };
+    let a = asked(&base);
+    assert!(!a.fits && a.changes.iter().any(|c| c.what.says == "fits_narrow"), "{:?}", a.changes);
+    let narrow = asked(&Request { qlora: true, ..base });
+    assert!(narrow.fits && narrow.with["lora"] == 16 && narrow.with["qlora"] == true, "{:?}", narrow.with);
+}
+
+/// What all weights trained are said to take is what the page of that says.
+#[test]
+fn adapters_are_held_against_the_page_of_all_weights() {
+    let base = of("llama-3.1-8b", "hgx-h100", 8, 256, 4096);
+    let (full, tuned) = (asked(&base), asked(&Request { lora: Some(16), ..base.clone() }).tuned.unwrap());
+    assert!(full.fits && tuned.full_step_s == Some(full.step_s), "{tuned:?}");
+}

@@ -284,7 +284,13 @@ pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
             let others = or(a.mfu_of_the_others, "", |u| {
                 format!("; without the MFU that is given, the others make it {}", percent(u))
             });
-            out.judged(false, format!("{said}{others}"));
+            let lost = or(a.lost_share, "", |share| {
+                format!(
+                    "; they agree if {} of the hours were lost to stops, which the MFU of steps leaves out",
+                    percent(share)
+                )
+            });
+            out.judged(false, format!("{said}{others}{lost}"));
         }
         None if follows.is_empty() => out.verdict("too little is known for anything to follow"),
         None => out.verdict(format!("The figures agree; it follows: {}", follows.join(", "))),
@@ -294,7 +300,14 @@ pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
         ("", &|f| f.what.to_string()),
         ("estimate", &|f| or_dash(f.estimate, |x| show(f.what, x))),
         ("90 %", &|f| or_dash(f.likely, |k| known(f.what, k))),
-        ("cannot be outside", &|f| range(f.what, f.at_least, f.at_most)),
+        // What cannot be follows from figures that agree; else each is shown as it was given.
+        (
+            if a.contradiction.is_some() { "given, or possible" } else { "cannot be outside" },
+            &|f| match a.contradiction {
+                Some(_) if let Some(k) = f.given => known(f.what, k),
+                _ => range(f.what, f.at_least, f.at_most),
+            },
+        ),
         ("", &|f| if f.given.is_some() { "given".into() } else { String::new() }),
     ]);
     out.gap();

@@ -5,13 +5,13 @@
 //! | loaded whole in 32 bits, as PyTorch does unless told | 4 N | 4 N |
 //! | loaded whole, then divided | w N | w N |
 //! | loaded layer by layer | w N / d + w L | - |
-//! | first update | w N / d_w + g N_t / d_g + o N_t / d_o + 4 N_t / d_o | - |
+//! | first update | w N / d_w + g N_t / d_g + o N_t / d_o, and 4 N_t / d_o by lists of tensors | - |
 //! | checkpoint gathered on rank 0 | steady weights and states + w N | (w + o) N |
 //! | checkpoint in shards | steady weights and states | (w N + o N_t) / d |
 //!
 //! N is what a chip would hold of the model undivided by copies (after tensor and pipeline parallelism), N_t of it trained, L
 //! its largest layer or table, w, g, o bytes as in [`super::memory`]. Optimizer states are made at the first update,
-//! and the update works on lists of tensors at once, which takes as much as the trained parameters in 32 bits once more
+//! and with PyTorch's own optimizers the update works on lists of tensors at once (`lists` of a program), which takes as much as the trained parameters in 32 bits once more
 //! (PyTorch documentation of `torch.optim.AdamW`, `foreach`, read 2026-11). A full state dict is gathered on every rank and kept
 //! by the first (PyTorch FSDP documentation, `FULL_STATE_DICT`); that loading whole is what runs out of memory: pytorch/pytorch
 //! issue 152263. Ignores: fragmentation; buffers of the file system.
@@ -45,6 +45,14 @@ pub struct Peak {
 /// Bytes in 32 bits.
 const FULL: f64 = 4.0;
 
+/// The fullest a chip gets in a run that is loaded and saved in the ways that take least, and when.
+pub fn fullest(stage: &Stage, steady: &StageMemory, cut: &Cut, recipe: &MemoryRecipe) -> Peak {
+    let avoidable = |m| matches!(m, Moment::LoadedWide | Moment::LoadedWhole | Moment::GatheredCheckpoint);
+    let steady_peak = Peak { moment: Moment::Steady, chip: steady.total_bytes, host: 0.0 };
+    let all = peaks(stage, steady, cut, recipe).into_iter().filter(|p| !avoidable(p.moment));
+    all.fold(steady_peak, |most, p| if p.chip > most.chip { p } else { most })
+}
+
 pub fn peaks(stage: &Stage, steady: &StageMemory, cut: &Cut, recipe: &MemoryRecipe) -> [Peak; 7] {
     let copies = if cut.sharding >= Sharding::Zero1 { (cut.dp * cut.cp) as f64 } else { 1.0 };
     let (n, trained) = (stage.params + stage.expert_params, stage.trained + stage.trained_experts);
@@ -59,7 +67,8 @@ pub fn peaks(stage: &Stage, steady: &StageMemory, cut: &Cut, recipe: &MemoryReci
     // Of a frozen model only the adapters are saved.
     let saved = if adapters { trained } else { n };
     let (weights, states) = (recipe.weight_bytes * saved, recipe.optimizer_bytes * trained);
-    let update = held + steady.gradient_bytes + FULL * trained / copies;
+    let lists = if recipe.lists { FULL * trained / copies } else { 0.0 };
+    let update = held + steady.gradient_bytes + lists;
     let at = |moment, chip: f64, host: f64| Peak { moment, chip: chip + reserve, host };
     [
         at(Moment::LoadedWide, FULL * n, FULL * n),

@@ -21,6 +21,7 @@
 
 use super::machine::Machine;
 use super::memory::stage_memory;
+use super::peaks::fullest;
 use super::step::{Prepared, Row, Stage, StepTime, step};
 use super::{Cut, Job, Offload, Recompute, Sharding, Spread, Tuning, legal};
 use crate::layout::check_shape;
@@ -70,7 +71,7 @@ pub struct Candidate {
     pub cut: Cut,
     pub micro_batches: u64,
     pub step: StepTime,
-    /// Memory of its fullest stage in bytes.
+    /// Memory of its fullest stage in bytes, at the fullest moment of a run.
     pub memory: f64,
     pub fits: bool,
 }
@@ -329,8 +330,8 @@ impl<'a> Searcher<'a> {
 
     fn weighed(&self, table: &Table, stages: &[Stage], cut: Cut, micro_batches: u64, step: StepTime) -> Candidate {
         let recipe = &self.machine.stack.memory;
-        let held = stages.iter().map(|s| stage_memory(&table.prepared, recipe, s, &cut, micro_batches));
-        let memory = held.map(|m| m.total_bytes).fold(0.0, f64::max);
+        let held = stages.iter().map(|s| (s, stage_memory(&table.prepared, recipe, s, &cut, micro_batches)));
+        let memory = held.map(|(s, m)| fullest(s, &m, &cut, recipe).chip).fold(0.0, f64::max);
         Candidate { cut, micro_batches, step, memory, fits: memory <= self.space.capacity }
     }
 

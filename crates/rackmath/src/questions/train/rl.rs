@@ -211,7 +211,19 @@ impl<'a> Checked<'a> {
     /// What of the other ways to share the chips fits, each tried; chips apart only where nothing else does.
     fn remedies(&self, now: &Weighed, effort: &Effort) -> Result<Vec<Remark>, Error> {
         let r = self.r;
-        if now.turns != Turns::Colocated || !now.trained.fits {
+        if now.turns != Turns::Colocated {
+            return Ok(Vec::new());
+        }
+        if !now.trained.fits {
+            // More chips for the trainer must hold the engine too.
+            let asked = |c: &&train::ChangeCard| c.what.says == "fits_chips";
+            let Some(first) = now.trained.changes.iter().find(asked).map(|c| c.chips) else { return Ok(Vec::new()) };
+            for chips in (0..6).map(|k| first << k) {
+                effort.cancel.check()?;
+                if (Checked { r, chips, ..*self }).weigh(None, effort).is_ok_and(|w| w.fits) {
+                    return Ok(vec![says("fits_chips").with("chips", chips)]);
+                }
+            }
             return Ok(Vec::new());
         }
         let with = |r: &Request, split: Option<u64>| {
@@ -431,6 +443,12 @@ impl<'a> Checked<'a> {
     fn drawn(&self, case: &Case<'_>, chips: u64, resident: f64) -> Result<(Ask, Drawn), Error> {
         let mut ask: Ask = case.ask.clone();
         ask.on.side = Bytes::b(resident);
+        // A share that was given is the engine's own, beside what is there already.
+        if let Some(share) = self.r.memory_utilisation {
+            let beside = resident / ask.on.system.chip.memory.seen().get();
+            let both = Fraction::checked((share + beside).min(1.0));
+            Arc::make_mut(&mut ask.on.engine).schedule.memory = both;
+        }
         let serving = case.ready(&ask)?;
         let drawn = self.draw(&serving, &ask.requests, chips);
         Ok((ask, drawn))
@@ -525,10 +543,14 @@ impl Weighed {
             // Of a trainer's changes, those that can be asked for here.
             let change = self.trained.changes.iter().find(|c| {
                 let mut fields = c.with.keys();
-                fields.all(|field| !matches!(field.as_str(), "offload" | "optimizer" | "schedule"))
+                let here =
+                    fields.all(|field| !matches!(field.as_str(), "offload" | "optimizer" | "schedule" | "qlora"));
+                here && c.what.says != "fits_chips"
             });
+            let both = self.remedies.first();
             let said = says("rl_trainer_too_large").with("memory", m.trainer_bytes);
-            said.with("change", change.map(|c| &c.what)).with("layout", change.map(|c| &c.layout))
+            let said = said.with("change", change.map(|c| &c.what)).with("layout", change.map(|c| &c.layout));
+            said.with("both", both)
         } else if self.drawn.places < 1.0 {
             said(says("rl_no_room_for_answers"))
         } else {

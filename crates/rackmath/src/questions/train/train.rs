@@ -26,9 +26,10 @@ use rackmath_theory::train::machine::Machine;
 pub use rackmath_theory::train::memory::StageMemory as StageCard;
 use rackmath_theory::train::memory::stage_memory;
 use rackmath_theory::train::mfu::{Convention, flop_per_token};
+use rackmath_theory::train::peaks::{Moment, Peak, fullest};
 use rackmath_theory::train::search::{Candidate, Found, Searcher};
-use rackmath_theory::train::step::{Part, Prepared, Row, StepTime, step};
-use rackmath_theory::train::{Job, Offload, Recompute, Sharding, Tuning};
+use rackmath_theory::train::step::{Part, Prepared, Row, Stage, StepTime, step};
+use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding, Tuning};
 use serde_json::{Map, Value};
 use strum::VariantArray as _;
 
@@ -312,7 +313,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         return solve::answer(catalog, request, &effort);
     }
     refuse_if(request.seek.days.is_some(), "days", request.seek.days.unwrap_or(0.0), "--solve chips as well")?;
-    let Effort { cancel, .. } = effort;
+    let cancel = effort.cancel.clone();
     let r = request;
     let asked = Asked::new(catalog, r)?;
     let setup = resolve(catalog, &asked, r)?;
@@ -340,8 +341,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let flop = if cut.tuning.is_full() { flop } else { flop * 2.0 / 3.0 };
     let (rate, bound_s) = (flop / (time.total * chips), flop / (machine.peak() * chips));
     let mfu = rate / machine.peak();
+    let cuts = stages;
     let stages: Vec<StageCard> =
-        stages.iter().map(|s| stage_memory(&prepared, &setup.stack.memory, s, &cut, m)).collect();
+        cuts.iter().map(|s| stage_memory(&prepared, &setup.stack.memory, s, &cut, m)).collect();
     let stated = machine_named(&asked.on)?.1.or(r.price_usd_per_chip_hour);
     let price = stated.or(chip.usual_price().map(|p| p.value.as_per_hour()));
     let timed = run::Timed { seconds: time.total, tokens, chips, mfu, price };
@@ -349,13 +351,16 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let days = run.as_ref().and_then(|run| run.work_days);
     let machine_name = format!("{} x {}", system.n_chips, chip.name);
     let capacity = chip.memory.seen().get();
-    let fits = stages.iter().all(|c| c.total_bytes <= capacity);
+    let peak = peak(&cuts, &stages, &cut, &setup.stack);
+    let fits = peak.is_none_or(|peak| peak.chip <= capacity);
     let changes = match &search {
         _ if fits => Vec::new(),
         Some(_) => tried.for_chips(catalog, system.n_chips)?,
         None => tried.for_layout(cut)?,
     };
-    let verdict = (!fits).then(|| verdict(search.is_some(), system.n_chips, &changes));
+    // A moment outside the steady step that alone is too much.
+    let alone = peak.filter(|_| !fits && stages.iter().all(|s| s.total_bytes <= capacity));
+    let verdict = (!fits).then(|| verdict(search.is_some(), system.n_chips, &changes, (alone, &setup.stack)));
     let ran = tuned::Run {
         machine: &machine,
         job: &job,
@@ -365,7 +370,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         tokens_per_s: tokens / time.total,
         step_s: time.total,
     };
-    let tuned = tuned::card(r, &setup.model, &ran)?;
+    let tuned = tuned::card(catalog, r, &setup.model, &ran, &effort)?;
     let published = asked.run.as_ref().map(|run| published(run, days, chips));
     let title = |id: &'static str| says(id).with("model", &setup.model.name).with("on", &machine_name);
     let figure = match &search {
@@ -379,7 +384,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         machine: machine_name,
         stack: setup.stack.name.clone(),
         layout: cut.to_string(),
-        with: fields(&cut),
+        with: asked_for(r, fields(&cut)),
         chips: cut.chips(),
         micro_batches: m,
         step_s: time.total,
@@ -553,15 +558,45 @@ fn nearest<'a>(found: &'a Found, asked: &Asked) -> Result<&'a Candidate, Error> 
     })
 }
 
-fn verdict(searched: bool, chips: u64, changes: &[ChangeCard]) -> Remark {
+/// The fields of a layout with those of the tuning it was found for.
+fn asked_for(r: &Request, mut all: Map<String, Value>) -> Map<String, Value> {
+    if let Some(rank) = r.lora {
+        all.insert("lora".into(), rank.into());
+    }
+    if r.qlora {
+        all.insert("qlora".into(), true.into());
+    }
+    if let Some(optimizer) = r.optimizer {
+        all.insert("optimizer".into(), optimizer.to_string().into());
+    }
+    all
+}
+
+/// The fullest moment of a run that it cannot avoid, on its fullest stage.
+fn peak(parts: &[Stage], held: &[StageCard], cut: &Cut, stack: &TrainingStack) -> Option<Peak> {
+    let moments = parts.iter().zip(held).map(|(stage, held)| fullest(stage, held, cut, &stack.memory));
+    moments.max_by(|a, b| a.chip.total_cmp(&b.chip))
+}
+
+fn verdict(
+    searched: bool,
+    chips: u64,
+    changes: &[ChangeCard],
+    (alone, stack): (Option<Peak>, &TrainingStack),
+) -> Remark {
+    let lists = alone.filter(|p| stack.memory.lists && p.moment == Moment::FirstUpdate).map(|_| 0.0);
+    let moment = |said: Remark| {
+        let said = said.with("moment", alone.map(|p| tuned::said(p.moment)));
+        said.with("needs", alone.map(|p| p.chip)).with("lists", lists)
+    };
     if !searched {
         let first = changes.first();
-        let remark = says("layout_does_not_fit").with("first", first.map(|c| &c.what));
+        let remark = moment(says("layout_does_not_fit")).with("first", first.map(|c| &c.what));
         return remark.with("layout", first.map(|c| &c.layout));
     }
     let of = |id: &str| changes.iter().find(|c| c.what.says == id).map(|c| &c.what);
-    let said = says("no_layout_fits").with("chips", chips).with("same", of("fits_wide"));
-    said.with("kept", of("fits_optimizer")).with("more", of("fits_chips"))
+    let said = moment(says("no_layout_fits")).with("chips", chips).with("same", of("fits_wide"));
+    said.with("kept", of("fits_narrow").or(of("fits_optimizer"))).with("more", of("fits_chips"))
 }
 
 fn published(run: &TrainingRun, days: Option<f64>, chips: f64) -> PublishedCard {

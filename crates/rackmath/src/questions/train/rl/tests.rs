@@ -63,3 +63,19 @@ fn what_cannot_be_is_said() {
     let big = ask(&Request { model: "llama-3.1-405b".into(), ..usual() });
     assert!(!big.fits && big.verdict.says == "rl_does_not_fit");
 }
+
+/// A share of memory that was given is the engine's own, beside the trainer that stays.
+#[test]
+fn an_engine_that_keeps_its_memory_has_the_share_it_was_given() {
+    let a =
+        ask(&Request { on: "8xh100".into(), sleep: Sleep::Keep, memory_utilisation: Some(0.35), ..Request::default() });
+    assert!(a.fits && a.memory.peak_bytes <= a.memory.capacity_bytes && a.rollout.places >= 1.0, "{a:?}");
+}
+
+#[test]
+fn chips_that_are_said_to_hold_both_sides_do() {
+    let base = Request { on: "1xh100".into(), ..Request::default() };
+    let why = serde_json::to_value(&ask(&base).verdict).unwrap()["why"].clone();
+    let chips = why["both"]["chips"].as_f64().unwrap() as u64;
+    assert!(ask(&Request { chips: Some(chips), ..base }).fits, "{why}");
+}

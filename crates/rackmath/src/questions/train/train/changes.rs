@@ -7,6 +7,7 @@ use crate::desk::prelude::*;
 use rackmath_spec::TrainingFormat;
 use rackmath_theory::train::machine::Machine;
 use rackmath_theory::train::memory::stage_memory;
+use rackmath_theory::train::peaks::fullest;
 use rackmath_theory::train::search::{Candidate, Searcher};
 use rackmath_theory::train::step::{Prepared, Row, step};
 use rackmath_theory::train::{Cut, Job, Offload, Recompute, Sharding, legal};
@@ -31,8 +32,9 @@ pub(super) fn weigh(machine: &Machine<'_>, job: &Job<'_>, cut: Cut) -> Option<Ca
     let prepared = Prepared::new(machine, job, &cut);
     let stages = prepared.stages(cut.pp, cut.spread);
     let row = Row::new(&stages, cut.recompute)?;
-    let held = stages.iter().map(|s| stage_memory(&prepared, &machine.stack.memory, s, &cut, micro_batches));
-    let memory = held.map(|m| m.total_bytes).fold(0.0, f64::max);
+    let recipe = &machine.stack.memory;
+    let held = stages.iter().map(|s| (s, stage_memory(&prepared, recipe, s, &cut, micro_batches)));
+    let memory = held.map(|(s, m)| fullest(s, &m, &cut, recipe).chip).fold(0.0, f64::max);
     let step = step(machine, &prepared, &row, &cut, micro_batches);
     Some(Candidate { cut, micro_batches, step, memory, fits: memory <= machine.chip.memory.seen().get() })
 }
@@ -55,9 +57,10 @@ impl Tried<'_> {
         Ok(all)
     }
 
-    /// Where no layout of the chips fits: an optimizer that keeps less, the host's memory, and more chips.
+    /// Where no layout of the chips fits: frozen weights in 4 bits, an optimizer that keeps less, the host's memory, more chips.
     pub(super) fn for_chips(&self, catalog: &Catalog, chips: u64) -> Result<Vec<ChangeCard>, Error> {
-        let mut all: Vec<ChangeCard> = self.optimizer(catalog)?.into_iter().collect();
+        let mut all: Vec<ChangeCard> = self.narrowed(catalog)?.into_iter().collect();
+        all.extend(self.optimizer(catalog)?);
         if !self.request.wide && self.asked.fixed.offload().is_none() {
             let space = self.asked.fixed.space(self.machine, &self.job, chips, true);
             let found = Searcher::new(self.machine, &self.job, &space, self.cancel)?.search(1, self.cancel)?;
@@ -69,11 +72,33 @@ impl Tried<'_> {
 
     /// An optimizer that keeps moments in 8 bits, by the program it is run with, where that is enough.
     fn optimizer(&self, catalog: &Catalog) -> Result<Option<ChangeCard>, Error> {
-        if self.request.optimizer.is_some() {
+        // Of adapters the optimizer keeps little.
+        if self.request.optimizer.is_some() || self.request.lora.is_some() || self.request.qlora {
             return Ok(None);
         }
-        let optimizer = Optimizer::Adamw8bit;
-        let request = Request { optimizer: Some(optimizer), ..self.request.clone() };
+        let name = Optimizer::Adamw8bit.to_string();
+        let request = Request { optimizer: Some(Optimizer::Adamw8bit), ..self.request.clone() };
+        let what = says("fits_optimizer").with("optimizer", &name);
+        self.otherwise(catalog, request, what, ("optimizer", name.into()))
+    }
+
+    /// Frozen weights in 4 bits, where adapters beside whole ones are too large.
+    fn narrowed(&self, catalog: &Catalog) -> Result<Option<ChangeCard>, Error> {
+        if self.request.qlora || self.request.lora.is_none() {
+            return Ok(None);
+        }
+        let request = Request { qlora: true, ..self.request.clone() };
+        self.otherwise(catalog, request, says("fits_narrow"), ("qlora", true.into()))
+    }
+
+    /// The fastest layout of another request on the same chips, where one fits.
+    fn otherwise(
+        &self,
+        catalog: &Catalog,
+        request: Request,
+        what: Remark,
+        (field, value): (&str, serde_json::Value),
+    ) -> Result<Option<ChangeCard>, Error> {
         let asked = Asked::new(catalog, &request)?;
         let setup = resolve(catalog, &asked, &request)?;
         let shape = layered(&setup.model, &asked.model)?;
@@ -82,10 +107,9 @@ impl Tried<'_> {
         let job = Job { shape, format, ..self.job };
         let tried = Tried { setup: &setup, machine: &machine, job, asked: &asked, request: &request, ..*self };
         let (found, _) = searched(&tried, setup.system.n_chips)?;
-        let name = optimizer.to_string();
         Ok(found.best.first().filter(|c| c.fits).map(|best| {
-            let mut change = card(says("fits_optimizer").with("optimizer", &name), best);
-            change.with.insert("optimizer".into(), name.into());
+            let mut change = card(what, best);
+            change.with.insert(field.into(), value);
             change
         }))
     }

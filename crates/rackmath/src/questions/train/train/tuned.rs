@@ -64,7 +64,7 @@ pub struct TunedCard {
     pub trained_share: f64,
     /// Adapters as they are saved, in 16 bits.
     pub adapter_bytes: Option<f64>,
-    /// Memory of the fullest chip with all weights trained in the same layout.
+    /// Memory of the fullest chip with all weights trained, as the page of that says; nothing where it does not fit.
     pub full_memory_bytes: Option<f64>,
     /// Seconds of its step.
     pub full_step_s: Option<f64>,
@@ -108,6 +108,11 @@ pub(super) fn tuning(r: &Request) -> Result<Tuning, Error> {
 
 /// What a request changes of the memory a program takes.
 pub(super) fn adjust(r: &Request, stack: &mut Arc<TrainingStack>) {
+    // PyTorch's own optimizers update lists of all tensors; those with moments in 8 bits go tensor by tensor
+    // (bitsandbytes, `Optimizer8bit.step`, read 2026-11).
+    if tunes(r) {
+        Arc::make_mut(stack).memory.lists = r.optimizer != Some(Optimizer::Adamw8bit);
+    }
     if let Some(optimizer) = r.optimizer {
         optimizer.apply(&mut Arc::make_mut(stack).memory);
     }
@@ -136,7 +141,13 @@ pub(super) struct Run<'a> {
     pub step_s: f64,
 }
 
-pub(super) fn card(r: &Request, model: &rackmath_spec::Model, run: &Run<'_>) -> Result<Option<TunedCard>, Error> {
+pub(super) fn card(
+    catalog: &Catalog,
+    r: &Request,
+    model: &rackmath_spec::Model,
+    run: &Run<'_>,
+    effort: &Effort,
+) -> Result<Option<TunedCard>, Error> {
     if !wanted(r) {
         return Ok(None);
     }
@@ -148,7 +159,12 @@ pub(super) fn card(r: &Request, model: &rackmath_spec::Model, run: &Run<'_>) -> 
         Tuning::Adapters { rank, targets, .. } => Some(lora::params(job.shape, targets, f64::from(rank))),
     };
     let trained = adapters.unwrap_or(all);
-    let full = (!cut.tuning.is_full()).then(|| weigh(machine, job, Cut { tuning: Tuning::Full, ..cut })).flatten();
+    // The page of the same machine with every weight trained, in the program and layout it takes for that.
+    let whole = Request { lora: None, qlora: false, lora_targets: None, ..r.clone() };
+    let full = (!cut.tuning.is_full()).then(|| super::answer_on(catalog, &whole, effort.clone()).ok()).flatten();
+    let none = full.as_ref().is_some_and(|f| !f.fits);
+    let full = full.filter(|f| f.fits);
+    let held = |f: &super::Answer| f.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
     let capacity = machine.chip.memory.seen().get();
     let fullest = stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
     let largest = largest(machine, job, cut);
@@ -174,9 +190,12 @@ pub(super) fn card(r: &Request, model: &rackmath_spec::Model, run: &Run<'_>) -> 
         .with("share", trained / all)
         .with("memory", fullest)
         .with("capacity", capacity)
-        .with("less", full.as_ref().map(|f| 1.0 - fullest / f.memory).filter(|x| *x > 0.0))
-        .with("faster", full.as_ref().map(|f| 1.0 - run.step_s / f.step.total).filter(|x| *x > 0.0))
-        .with("slower", full.as_ref().map(|f| run.step_s / f.step.total - 1.0).filter(|x| *x > 0.0))
+        .with("step", full.as_ref().map(|_| run.step_s))
+        .with("full_step", full.as_ref().map(|f| f.step_s))
+        .with("full_memory", full.as_ref().map(held))
+        .with("full_layout", full.as_ref().map(|f| &f.layout))
+        .with("full_stack", full.as_ref().map(|f| &f.stack))
+        .with("none", none.then_some(0.0))
         .with("largest", largest)
         .with("exceeds", Some(worst.collect::<Vec<_>>()).filter(|all| !all.is_empty()));
     let useful = match r.mean_tokens {
@@ -188,8 +207,8 @@ pub(super) fn card(r: &Request, model: &rackmath_spec::Model, run: &Run<'_>) -> 
         trained_params: trained,
         trained_share: trained / all,
         adapter_bytes: adapters.map(|n| 2.0 * n),
-        full_memory_bytes: full.as_ref().map(|f| f.memory),
-        full_step_s: full.as_ref().map(|f| f.step.total),
+        full_memory_bytes: full.as_ref().map(held),
+        full_step_s: full.as_ref().map(|f| f.step_s),
         allocated_bytes: stages.iter().map(|s| s.allocated).fold(0.0, f64::max),
         largest_micro_batch: largest,
         peaks: cards,
@@ -197,7 +216,7 @@ pub(super) fn card(r: &Request, model: &rackmath_spec::Model, run: &Run<'_>) -> 
     }))
 }
 
-fn said(moment: Moment) -> Remark {
+pub(super) fn said(moment: Moment) -> Remark {
     match moment {
         Moment::LoadedWide => says("peak_loaded_wide"),
         Moment::LoadedWhole => says("peak_loaded_whole"),
