@@ -309,7 +309,7 @@ const SAID: [&[&str]; 50] = [
     &["chips on", "machines", "a day", "MW"],
     &["matters most"],
     &["15.0 T", "tokens take 290 days"],
-    &["Fine-tuning", "less than with all weights trained"],
+    &["Fine-tuning", "with all weights trained"],
     &["14.8 T tokens take", "days"],
     &["The figures agree", "MFU"],
     &["Fastest is", "idle"],

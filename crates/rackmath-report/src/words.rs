@@ -80,12 +80,17 @@ pub trait Words {
 }
 
 /// Assumptions that something asked for is taken as something else.
-const CAREFUL: [&str; 11] = [
+const CAREFUL: [&str; 16] = [
+    "energies_ranked_differ",
     "whole_hosts_ranked",
     "percentiles_in_step",
     "version_not_covered",
     "weights_expanded",
     "check_split",
+    "check_fitted",
+    "check_format_open",
+    "check_drafter_unknown",
+    "check_undrafted",
     "flags_aside",
     "flags_no_acceptance",
     "flags_other_model",

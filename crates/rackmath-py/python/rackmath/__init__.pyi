@@ -851,6 +851,7 @@ def layout(
     model: str | PathLike[str] | Mapping[str, Any] | None = ...,
     *,
     engine: str | None = ...,
+    gpu_memory_utilization: float | str | None = ...,
     pretend: bool | None = ...,
     on: str | PathLike[str] | Mapping[str, Any] | None = ...,
     chips: int | str | None = ...,
@@ -875,7 +876,6 @@ def layout(
     batch: float | str | None = ...,
     context: float | str | None = ...,
     max_num_batched_tokens: float | str | None = ...,
-    gpu_memory_utilization: float | str | None = ...,
     routing: str | PathLike[str] | Mapping[str, Any] | None = ...,
     histogram: str | Sequence[float | str] | None = ...,
     cpu_moe: bool | None = ...,
@@ -895,6 +895,7 @@ def layout(
     """One layout in full: what each chip holds and moves, and whether it fits
 
     engine: The engine whose own count at start-up decides, such as vllm@0.19.0: its dry run, graphs, pages and refusals; auto for the one that people take, which memory does by itself, ideal for a plain sum of what is held, as when absent.
+    gpu_memory_utilization: Share of a chip's memory the engine may use.
     pretend: Places what the model's context does not allow all the same, and spells it for tools that do not run there.
     model: Model: a catalogue name, a Hugging Face id, or the path of a config.json, of a folder holding one, or of a model .toml.
     on: Machine: a system, a chip, so many chips such as 8xh200, or the path of a chip or system .toml; with the price of a chip and hour in dollars behind an @ where the catalogue's is not meant, such as 8xh100@2.10.
@@ -920,7 +921,6 @@ def layout(
     batch: Sequences in flight.
     context: Tokens of context of each sequence: 4096, 128k, 128Ki.
     max_num_batched_tokens: Most tokens in one pass.
-    gpu_memory_utilization: Share of a chip's memory the engine may use.
     routing: How tokens choose experts: uniform, power:1.2, or the path of a file with one count per expert.
     histogram: Tokens each expert got, measured, instead of routing.
     cpu_moe: All experts lie in the host's memory.
@@ -1251,6 +1251,7 @@ def check(
 EstimateChange = TypedDict(
     "EstimateChange",
     {
+        "apart": NotRequired[float | None],
         "caution": NotRequired[Any],
         "chips": int,
         "gain": NotRequired[float | None],
@@ -1260,8 +1261,8 @@ EstimateChange = TypedDict(
         "tpot_ms": float,
         "ttft_ms": float,
         "usd_per_mtok_output": NotRequired[float | None],
+        "usd_per_mtok_with_prompts": NotRequired[float | None],
         "what": Any,
-        "within_interval": bool,
     },
 )
 
@@ -1591,6 +1592,7 @@ EstimateSpeculated = TypedDict(
         "drafts": float,
         "looked_up_to": int,
         "loses_from": NotRequired[int | None],
+        "request_gain": float,
         "speedup": float,
         "throughput_gain": float,
         "throughput_loses_from": NotRequired[int | None],
@@ -1883,6 +1885,7 @@ EstimateSweepSpeculated = TypedDict(
         "drafts": float,
         "looked_up_to": int,
         "loses_from": NotRequired[int | None],
+        "request_gain": float,
         "speedup": float,
         "throughput_gain": float,
         "throughput_loses_from": NotRequired[int | None],
@@ -3420,12 +3423,21 @@ CostRateCard = TypedDict(
     },
 )
 
+CostServed = TypedDict(
+    "CostServed",
+    {
+        "requests_per_s": float,
+        "words": Any,
+    },
+)
+
 CostRatesCard = TypedDict(
     "CostRatesCard",
     {
         "because": NotRequired[Any],
         "decode": CostRateCard,
         "prefill": CostRateCard,
+        "served": NotRequired[CostServed | None],
         "supported": list[Any],
     },
 )
@@ -3706,12 +3718,21 @@ OwnRateCard = TypedDict(
     },
 )
 
+OwnServed = TypedDict(
+    "OwnServed",
+    {
+        "requests_per_s": float,
+        "words": Any,
+    },
+)
+
 OwnRatesCard = TypedDict(
     "OwnRatesCard",
     {
         "because": NotRequired[Any],
         "decode": OwnRateCard,
         "prefill": OwnRateCard,
+        "served": NotRequired[OwnServed | None],
         "supported": list[Any],
     },
 )
@@ -4000,12 +4021,21 @@ FleetRateCard = TypedDict(
     },
 )
 
+FleetServed = TypedDict(
+    "FleetServed",
+    {
+        "requests_per_s": float,
+        "words": Any,
+    },
+)
+
 FleetRatesCard = TypedDict(
     "FleetRatesCard",
     {
         "because": NotRequired[Any],
         "decode": FleetRateCard,
         "prefill": FleetRateCard,
+        "served": NotRequired[FleetServed | None],
         "supported": list[Any],
     },
 )
@@ -5127,6 +5157,7 @@ ForensicsData = TypedDict(
         "contradiction": NotRequired[ForensicsContradiction | None],
         "counted": Any,
         "findings": list[ForensicsFinding],
+        "lost_share": NotRequired[float | None],
         "mfu_of_the_others": NotRequired[float | None],
         "request": ForensicsRequest,
         "schema": NotRequired[int],
