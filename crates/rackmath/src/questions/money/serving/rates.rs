@@ -60,7 +60,7 @@ pub struct RatesRequest {
     #[schemars(extend("x-flag" = "batch -b concurrency batch-size"))]
     pub batch: Option<f64>,
     /// Longest time per output token that is sold, for predicted rates where the batch is not given.
-    #[schemars(extend("x-flag" = "tpot tpot-slo", "x-none" = "50 ms, or twice the fastest where nothing is as fast"))]
+    #[schemars(extend("x-flag" = "tpot tpot-slo", "x-none" = "50 ms, or twice what one sequence alone takes where that is longer"))]
     pub tpot_ms: Option<f64>,
     /// Their mean context.
     #[schemars(extend("x-flag" = "context -c", "x-none" = "the prompt, and half of an answer whose length is known"))]
@@ -362,26 +362,22 @@ fn prefill_of(d: &Ready, scale: &Scale, q: &RatesRequest) -> Result<RateCard, Er
 /// The limit on the time per token where none is given: 20 to 22 tokens per second and user on DeepSeek's published day.
 const USUAL_MS: f64 = 50.0;
 
-/// Answers by the fastest cut, within the limit on their tokens. One that nobody asked for and nothing keeps is no limit: twice the
-/// time of one sequence alone is taken in its place. With the limit that was taken.
+/// Answers by the fastest cut, within the limit on their tokens, and the limit that was taken. Where nobody asked for one it leaves room for
+/// batches: it is never below twice the time of one sequence alone.
 fn decoding(cuts: &[(Ready, f64)], scale: &Scale, q: &RatesRequest) -> Result<(RateCard, Seconds), Error> {
-    let (ms, context) = (q.tpot_ms.unwrap_or(USUAL_MS), tokens("context", q.held(), 0.0)?.get());
+    let context = tokens("context", q.held(), 0.0)?.get();
+    let usual = Seconds::ms(USUAL_MS);
+    let fastest = cuts.iter().map(|(d, _)| step(d, 1.0, context)).reduce(Seconds::min).unwrap_or(usual);
+    let ms = q.tpot_ms.unwrap_or_else(|| usual.max(fastest * 2.0).get() * 1e3);
     let patience = Seconds::checked(ms / 1e3).filter(|t| (1e-6..=1e3).contains(&t.get()));
     let patience = patience.ok_or_else(|| Error::value("tpot_ms", ms, "milliseconds, 0.001 to 1e6"))?;
-    let within = |patience: Seconds| best(cuts, |d, room| decode_of(d, room, scale, q, patience));
-    let card = within(patience)?;
-    if !card.late {
-        return Ok((card, patience));
-    }
-    let alone = cuts.iter().map(|(d, _)| step(d, 1.0, context)).reduce(Seconds::min);
-    let fastest = alone.unwrap_or(patience);
-    if q.tpot_ms.is_some() {
-        let limit = says("limit_unmet").with("asked", patience).with("fastest", fastest);
-        return Ok((RateCard { limit: Some(limit), ..card }, patience));
-    }
-    let took = fastest * 2.0;
-    let limit = says("usual_limit_unmet").with("usual", patience).with("fastest", fastest).with("took", took);
-    Ok((RateCard { limit: Some(limit), ..within(took)? }, took))
+    let card = best(cuts, |d, room| decode_of(d, room, scale, q, patience))?;
+    let limit = if q.tpot_ms.is_none() && patience > usual {
+        Some(says("usual_limit_raised").with("usual", usual).with("fastest", fastest).with("took", patience))
+    } else {
+        card.late.then(|| says("limit_unmet").with("asked", patience).with("fastest", fastest))
+    };
+    Ok((RateCard { limit, ..card }, patience))
 }
 
 /// What a machine of so many chips carries: instances that read prompts and write answers in the same passes, or whole instances for

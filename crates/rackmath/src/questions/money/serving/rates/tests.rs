@@ -82,13 +82,17 @@ fn a_usual_limit_that_nothing_keeps_is_no_limit_and_one_that_is_asked_for_is() {
     };
     let (usual, asked, loose) = (decode(None), decode(Some(50.0)), decode(Some(150.0)));
     let said = |card: &RateCard| card.limit.as_ref().map(|limit| limit.says.clone());
-    assert_eq!(said(&usual).as_deref(), Some("usual_limit_unmet"));
+    assert_eq!(said(&usual).as_deref(), Some("usual_limit_raised"));
     assert_eq!(said(&asked).as_deref(), Some("limit_unmet"));
     assert_eq!(said(&loose), None);
     assert!(asked.late && !usual.late && usual.tok_s.value > 3.0 * asked.tok_s.value, "{usual:?} {asked:?}");
     let Some(Part::Number(took)) = usual.limit.as_ref().unwrap().with.get("took") else { panic!("{usual:?}") };
     assert_eq!(decode(Some(took * 1e3)).tok_s, usual.tok_s);
-    // Where the usual one can be kept, nothing is said.
+    // One sequence of Qwen3 32B on two L40S takes 41 ms: a limit of 50 would leave no room for a second.
+    let tight = |tpot_ms| ask(&on("qwen3-32b", "2xl40s"), &RatesRequest { tpot_ms, ..Default::default() }).unwrap();
+    let (usual, asked) = (tight(None).decode, tight(Some(50.0)).decode);
+    assert!(!asked.late && usual.tok_s.value > 3.0 * asked.tok_s.value, "{usual:?} {asked:?}");
+    // Where the usual one leaves room, nothing is said.
     let h100 = ask(&on("llama-3.1-8b", "h100"), &RatesRequest::default()).unwrap().decode;
     assert_eq!(
         h100,
