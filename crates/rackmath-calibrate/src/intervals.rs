@@ -100,7 +100,7 @@ pub fn fit(catalog: &Catalog) -> Result<String, SpecError> {
         let _ = writeln!(text, "{}", line(*differ, columns.map(|w| w.width), n, groups));
     }
     text += "]\nseen = \"\"\"\n";
-    for seen in coverage::seen(catalog, &filed)? {
+    for seen in coverage::seen(catalog, &filed, &held)? {
         let _ = writeln!(text, "{seen}");
     }
     Ok(text + "\"\"\"\n")

@@ -80,10 +80,11 @@ pub trait Words {
 }
 
 /// Assumptions that something asked for is taken as something else.
-const CAREFUL: [&str; 16] = [
+const CAREFUL: [&str; 17] = [
     "energies_ranked_differ",
     "whole_hosts_ranked",
     "percentiles_in_step",
+    "simulated_in_step",
     "version_not_covered",
     "weights_expanded",
     "check_split",

@@ -47,8 +47,9 @@ fn again(catalog: &Catalog, file: &str, extents: bool) -> Ratios {
             let begun = Instant::now();
             let e = question.extent(catalog, &request).unwrap_or_default();
             let us = begun.elapsed().as_secs_f64() * 1e6;
-            let Extent { layouts, prepared, weighed, simulated, tokens } = e;
-            let counts = [layouts, prepared, weighed, simulated, tokens, us].map(|n| format!("{n:.0}")).join("\t");
+            let Extent { layouts, made, prepared, weighed, simulated, tokens } = e;
+            let counts =
+                [layouts, made, prepared, weighed, simulated, tokens, us].map(|n| format!("{n:.0}")).join("\t");
             println!("{name}\t{real}\t{counts}\t{}", Value::Object(request.clone()));
         }
         put(&mut ratios, question, cost::of(catalog, question, &request), number(real), number(peak));

@@ -131,7 +131,7 @@ const REQUEST_MS: f64 = 0.012;
 const TOKEN_MS: f64 = 0.000_1;
 
 /// What a search of a model that is brought along may come to.
-const UNKNOWN: Extent = Extent { layouts: 2e3, prepared: 1e4, weighed: 1e6, simulated: 0.0, tokens: 0.0 };
+const UNKNOWN: Extent = Extent { layouts: 2e3, made: 1e3, prepared: 1e4, weighed: 1e6, simulated: 0.0, tokens: 0.0 };
 
 /// Bytes of a state and of a layout while a plan is looked for.
 const STATE_BYTES: f64 = 330.0;

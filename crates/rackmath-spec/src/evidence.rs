@@ -109,6 +109,17 @@ pub struct Seen {
     pub rows: u64,
     /// Tables of `validation/`.
     pub tables: BTreeSet<String>,
+    /// Hundredths of a natural logarithm that hold 80 % of the errors of these very rows: times per token, first tokens, rates.
+    pub off: [Option<u32>; 3],
+}
+
+impl Seen {
+    /// How far predictions of these rows were off; rates stand in for times per token, and these for rates, where one is missing.
+    pub fn off(&self) -> Widths {
+        let [tpot, ttft, rate] = self.off.map(|off| off.map(|n| f64::from(n) / 100.0));
+        let or = |one: Option<f64>, other: Option<f64>| one.or(other).unwrap_or(0.0);
+        Widths { tpot: or(tpot, rate), ttft: or(ttft, None), throughput: or(rate, tpot) }
+    }
 }
 
 impl Evidence {
@@ -148,11 +159,11 @@ pub fn read(id: &str, text: &str) -> Result<Evidence, SpecError> {
     }
 }
 
-/// Lines of model, chip, engine, formats, most chips, rows and tables.
+/// Lines of model, chip, engine, formats, most chips, rows, tables and how far these were off.
 fn seen<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Seen>, D::Error> {
     let one = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [model, chip, engine, weights, chips, rows, tables] = words[..] else { return None };
+        let [model, chip, engine, weights, chips, rows, tables, off] = words[..] else { return None };
         let list = |text: &str| text.split(',').map(str::to_owned).collect();
         Some(Seen {
             model: model.into(),
@@ -162,20 +173,29 @@ fn seen<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Seen>, D::Error> {
             chips: chips.parse().ok()?,
             rows: rows.parse().ok()?,
             tables: list(tables),
+            off: columns(off)?,
         })
     };
     let wrong = |line: &str| {
-        serde::de::Error::custom(format!("\"{line}\"; expected model chip engine weights chips rows tables"))
+        serde::de::Error::custom(format!("\"{line}\"; expected model chip engine weights chips rows tables off"))
     };
     let lines = String::deserialize(d)?;
     lines.lines().filter(|line| !line.trim().is_empty()).map(|line| one(line).ok_or_else(|| wrong(line))).collect()
+}
+
+/// Three numbers between slashes, `-` for none.
+fn columns(text: &str) -> Option<[Option<u32>; 3]> {
+    let all: Option<Vec<_>> =
+        text.split('/').map(|n| if n == "-" { Some(None) } else { n.parse().ok().map(Some) }).collect();
+    all?.try_into().ok()
 }
 
 impl std::fmt::Display for Seen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let list = |words: &BTreeSet<String>| words.iter().map(String::as_str).collect::<Vec<_>>().join(",");
         let Self { model, chip, engine, chips, rows, .. } = self;
-        write!(f, "{model} {chip} {engine} {} {chips} {rows} {}", list(&self.weights), list(&self.tables))
+        let off = self.off.map(|off| off.map_or_else(|| "-".into(), |n| n.to_string())).join("/");
+        write!(f, "{model} {chip} {engine} {} {chips} {rows} {} {off}", list(&self.weights), list(&self.tables))
     }
 }
 

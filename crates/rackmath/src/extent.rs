@@ -2,6 +2,7 @@
 //!
 //! | symbol | code | meaning |
 //! |--------|------|---------|
+//! | F | made | deployments that fit, each of which is made ready |
 //! | P | prepared | what is timed once: deployments that fit, at every load; slices of a training step |
 //! | W | weighed | what is then held against the rest: pairs of pools; pipelines over slices |
 //! | R | simulated | requests that are simulated for limits on percentiles |
@@ -22,6 +23,8 @@ use std::ops::{Add, Mul};
 pub struct Extent {
     /// Layouts that are possible, whether or not the model fits.
     pub layouts: f64,
+    /// Deployments that are made ready.
+    pub made: f64,
     /// What is timed once.
     pub prepared: f64,
     /// What is then held against the rest, in all searches.
@@ -46,6 +49,7 @@ impl Add for Extent {
     fn add(self, other: Self) -> Self {
         Self {
             layouts: self.layouts + other.layouts,
+            made: self.made + other.made,
             prepared: self.prepared + other.prepared,
             weighed: self.weighed + other.weighed,
             simulated: self.simulated + other.simulated,
@@ -60,6 +64,7 @@ impl Mul<f64> for Extent {
     fn mul(self, n: f64) -> Self {
         Self {
             layouts: self.layouts * n,
+            made: self.made * n,
             prepared: self.prepared * n,
             weighed: self.weighed * n,
             simulated: self.simulated * n,

@@ -124,9 +124,12 @@ impl Scale {
         }
         let steps = self.steps(&on.model, &on.system.chip, &on.engine, assumed, uncovered);
         let own = |s: &&Seen| s.model == on.model.id && s.chip == on.system.chip.id && self.is_of(s, &on.engine);
-        let rows = self.tables.seen.iter().filter(own).map(|s| s.rows).sum();
+        let own = || self.tables.seen.iter().filter(own);
+        let rows = own().map(|s| s.rows).sum();
         let base = self.tables.widths(Step::Seen);
         let widths = steps.iter().fold(base, |w, (step, _)| wider(w, self.tables.widths(*step), base));
+        // No narrower than what was measured of this very thing asks for.
+        let widths = own().filter(|s| s.engine == on.engine.id).fold(widths, |w, s| at_least(w, s.off()));
         Some(Known { widths, rows, steps })
     }
 
@@ -389,6 +392,10 @@ fn wider(w: Widths, step: Widths, base: Widths) -> Widths {
         ttft: more(w.ttft, step.ttft, base.ttft),
         throughput: more(w.throughput, step.throughput, base.throughput),
     }
+}
+
+fn at_least(w: Widths, off: Widths) -> Widths {
+    Widths { tpot: w.tpot.max(off.tpot), ttft: w.ttft.max(off.ttft), throughput: w.throughput.max(off.throughput) }
 }
 
 fn carried(step: Step, what: String, from: Option<String>) -> (Step, Carried) {

@@ -40,7 +40,7 @@ pub struct Flip {
 }
 
 /// Contenders for which every length is worked out anew.
-const CONTENDERS: usize = 6;
+pub(super) const CONTENDERS: usize = 6;
 
 /// Changes along all axes.
 pub(super) fn flips(catalog: &Catalog, all: &[Candidate], effort: &Effort) -> Result<Vec<Flip>, Error> {

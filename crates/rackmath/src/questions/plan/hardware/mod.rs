@@ -175,11 +175,19 @@ pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
         plan::extent(catalog, &plan::Request { setting, ..base.clone() }).unwrap_or_default()
     };
     let all = names.iter().map(one).sum::<Extent>().in_means();
-    Ok(if r.flips && names.len() > 1 { all * FLIPPED } else { all })
+    if !r.flips || names.len() < 2 {
+        return Ok(all);
+    }
+    // Prompts of other lengths are prepared anew for the few that come first; speeds and traffic only ask what is there.
+    let few = flip::CONTENDERS.min(names.len()) as f64 / names.len() as f64;
+    let axes = 1.0 + f64::from(u8::from(r.plan.rate_per_s.is_some()));
+    Ok(Extent { weighed: 0.0, ..all } * (1.0 + PREPARED * few)
+        + Extent { weighed: all.weighed, ..Extent::default() } * (1.0 + ASKED * axes))
 }
 
-/// Times over which all of it is looked at to find where the answer changes, about.
-const FLIPPED: f64 = 5.0;
+/// Places where all of it is prepared anew, and where it is only asked, to find where the answer changes, about.
+const PREPARED: f64 = 25.0;
+const ASKED: f64 = 30.0;
 
 /// The plan's question with as many chips of each.
 fn offered(r: &Request) -> (plan::Request, u64) {

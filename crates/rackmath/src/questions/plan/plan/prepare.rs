@@ -242,7 +242,8 @@ pub(super) fn extent(ask: &Ask) -> Result<Extent, Error> {
     let rows = chunks * drafts * (1 + usize::from(ask.offload.is_some())) as f64;
     let pools = if ask.split { drafts * chunks } else { 0.0 };
     let pairs = fit.iter().map(|n: &f64| n * n * pools).sum();
-    Ok(Extent { layouts: jobs.len() as f64, prepared: states * rows, weighed: pairs, ..Extent::default() })
+    let (layouts, made) = (jobs.len() as f64, fit.iter().sum());
+    Ok(Extent { layouts, made, prepared: states * rows, weighed: pairs, ..Extent::default() })
 }
 
 /// Refuses what would not fit into memory: every row may have a state at every level, alone and as one that decodes, while

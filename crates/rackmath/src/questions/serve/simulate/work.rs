@@ -287,6 +287,8 @@ fn notes(r: &Request, ready: &Ready, s: &Settings, together: Option<Groups>) -> 
     if r.replay.trace_text.is_none() {
         let fixed = r.traffic.isl_sigma == 0.0 && r.traffic.osl_sigma == 0.0;
         all.push(says(if fixed { "simulated_fixed" } else { "simulated_drawn" }));
+        let users = r.traffic.users.filter(|users| fixed && *users > 1 && r.traffic.think_s == 0.0);
+        all.extend(users.map(|users| says("simulated_in_step").with("users", users)));
     }
     match together {
         Some(groups) => all.push(

@@ -95,21 +95,39 @@ pub fn filed(catalog: &Catalog, cancel: &Cancel) -> Result<Vec<Filed>, Error> {
     Ok(all)
 }
 
-/// What the rows are about, model by model, chip by chip, engine by engine.
-pub fn seen(catalog: &Catalog, filed: &[Filed]) -> Result<Vec<Seen>, Error> {
+/// What the rows are about, model by model, chip by chip, engine by engine, and how far predictions of them were off.
+pub fn seen(catalog: &Catalog, filed: &[Filed], held: &[Held]) -> Result<Vec<Seen>, Error> {
     let mut all: BTreeMap<[String; 3], Seen> = BTreeMap::new();
+    let mut groups: BTreeMap<[String; 3], String> = BTreeMap::new();
     for f in filed {
         let setup = &f.row.setup;
         let model = catalog.model(&setup.model)?.id.clone();
         let key = [model, f.chip.id.clone(), f.engine.id.clone()];
         let [model, chip, engine] = key.clone();
+        groups.entry(key.clone()).or_insert_with(|| together(f));
         let one = all.entry(key).or_insert_with(|| Seen { model, chip, engine, ..Seen::default() });
         one.weights.insert(setup.weights.clone().unwrap_or_else(|| "-".into()));
         one.chips = one.chips.max(setup.degrees.tp * setup.degrees.pp * setup.degrees.dp);
         one.rows += 1;
         one.tables.insert(f.table.clone());
     }
+    for (key, one) in &mut all {
+        let own: Vec<&Held> = held.iter().filter(|h| h.step == Step::Seen && h.group == groups[key]).collect();
+        one.off = [0, 1, 2].map(|column| {
+            let errors = own.iter().filter(|h| h.column == column && !h.of_prompts).map(|h| h.error.abs());
+            let mut errors: Vec<f64> = errors.collect();
+            errors.sort_by(f64::total_cmp);
+            // Of few rows the worst: the least that holds as many. The reader takes no interval wider than a factor of 150.
+            let held = errors.get((errors.len() as f64 * SHARE).ceil().max(1.0) as usize - 1);
+            held.map(|off| (off * 100.0).ceil().min(500.0) as u32)
+        });
+    }
     Ok(all.into_values().collect())
+}
+
+/// Rows of one model, chip and engine.
+fn together(f: &Filed) -> String {
+    format!("{} on {} under {}", f.row.setup.model, f.chip.id, f.engine.id)
 }
 
 /// Rows spread evenly over each group, so that a table of thousands counts as one of hundreds.
@@ -129,6 +147,8 @@ pub struct Held {
     pub group: String,
     /// Its column.
     pub column: usize,
+    /// Whether it is a rate of prompts.
+    pub of_prompts: bool,
     /// ln(predicted / measured).
     pub error: f64,
     /// Whether the constants saw a group that they should not have.
@@ -167,6 +187,7 @@ pub fn held(catalog: &Catalog, filed: &[Filed], cancel: &Cancel) -> Result<Vec<H
                     step: *step,
                     group: group.clone(),
                     column: f.column(),
+                    of_prompts: f.row.metric.is_input_rate(),
                     error: float::ln(p / f.row.value),
                     saw: carried && refits.find(*step, &group, &f.engine.id).is_none(),
                 }));
@@ -186,7 +207,7 @@ fn group(evidence: &Evidence, rows: &[&Filed], step: Step, f: &Filed) -> Option<
     // Somebody else of the same engine has to be left.
     let left = |other: &dyn Fn(&Filed) -> bool| rows.iter().any(|o| o.engine.family == f.engine.family && other(o));
     match step {
-        Step::Seen => Some(format!("{} on {} under {}", f.row.setup.model, f.chip.id, f.engine.id)),
+        Step::Seen => Some(together(f)),
         Step::Chip => {
             let kin = |o: &Filed| o.chip.generation == f.chip.generation && o.chip.id != f.chip.id;
             left(&kin).then(|| f.chip.id.clone())
