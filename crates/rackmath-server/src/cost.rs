@@ -13,10 +13,11 @@
 //!
 //! What a search goes through is counted from its request, model and machine first (`rackmath::extent`), and costs so much each:
 //!
-//! $$ t = t_0 + a P + b W + c R + d N $$
+//! $$ t = t_0 + l L + f F + a P + b W + c R + d N $$
 //!
 //! | symbol | meaning |
 //! |--------|---------|
+//! | L, F | layouts that are looked at, and deployments that fit and are made ready |
 //! | P, W | what is prepared and what is weighed: states and pairs of a plan, slices and pipelines of a training run |
 //! | R, N | requests that are simulated for a plan, and tokens that are stepped over |
 //!
@@ -153,15 +154,16 @@ pub fn counts(question: Question) -> bool {
     matches!(question, Q::Plan | Q::Whatif | Q::Frontier | Q::Compare | Q::Outlook | Q::Hardware | Q::Train)
 }
 
-/// Microseconds of a search: of a layout that is looked at, of what is prepared, and of what is weighed.
+/// Microseconds of a search: of a layout that is looked at, of a deployment that is made ready, of what is prepared, and of what is weighed.
 struct Search {
     layout: f64,
+    made: f64,
     prepared: f64,
     weighed: f64,
 }
 
-const PLANS: Search = Search { layout: 5.0, prepared: 15.0, weighed: 0.05 };
-const RUNS: Search = Search { layout: 0.0, prepared: 3.0, weighed: 4.0 };
+const PLANS: Search = Search { layout: 2.0, made: 100.0, prepared: 10.0, weighed: 0.08 };
+const RUNS: Search = Search { layout: 0.0, made: 0.0, prepared: 3.0, weighed: 4.0 };
 
 /// A request that a search simulates, and a token that it steps over, in milliseconds.
 const TRIED_MS: f64 = 0.004;
@@ -169,7 +171,7 @@ const STEPPED_MS: f64 = 0.000_25;
 
 impl Search {
     fn ms(&self, e: &Extent) -> f64 {
-        let us = self.layout * e.layouts + self.prepared * e.prepared + self.weighed * e.weighed;
+        let us = self.layout * e.layouts + self.made * e.made + self.prepared * e.prepared + self.weighed * e.weighed;
         us / 1e3 + TRIED_MS * e.simulated + STEPPED_MS * e.tokens
     }
 }
@@ -291,7 +293,8 @@ impl<'a> Asked<'a> {
                 let (requests, runs) = self.runs();
                 6e6 + 600.0 * requests * runs
             }
-            Q::Simulate | Q::Models | Q::Chips => 6e6,
+            Q::Simulate | Q::Models => 6e6,
+            Q::Chips => 8e6,
             Q::Deduce => 3e6 + 64.0 * self.log2_points().min(40.0).exp2(),
             Q::Pipeline => {
                 let (cells, _, bytes) = self.cells();
@@ -348,13 +351,14 @@ impl<'a> Asked<'a> {
             // Closed forms, and lines that are read.
             Q::Explain | Q::Practice | Q::Step | Q::Racks | Q::When | Q::Layout | Q::Curve | Q::Goodput => 1.0,
             Q::Check | Q::Price | Q::Trace | Q::Systems | Q::Fastmode => 1.0,
-            Q::Names | Q::Models | Q::Chips => 2.5,
+            Q::Names => 2.5,
+            Q::Models | Q::Chips => 6.0,
             Q::Station => 4.0,
             Q::Train => 5.0 + RUNS.ms(&self.extent),
             // Half of it is there however few the points.
             Q::Deduce => 14.0 + 13.0 * (self.log2_points() - 14.0).exp2(),
             Q::Rl if self.experts("model", false) => 500.0,
-            Q::Rl => 5.0,
+            Q::Rl => 12.0,
             Q::Capacity => self.stepped(13_000.0, 3500.0, 600.0, 300.0),
             Q::Estimate if self.read.said("embed") => 2.0,
             Q::Estimate if self.solved().is_some() && self.rated() => self.stepped(20_000.0, 8000.0, 3000.0, 300.0),
