@@ -170,6 +170,40 @@ fn an_unknown_name_is_refused_with_the_nearest() {
 }
 
 #[test]
+fn undo_ends_where_the_page_began_and_a_bad_link_says_what_it_ignores() {
+    let mut browser = Browser::start(1360, 900);
+    browser.open(&at("latency"));
+    let buttons = "[document.getElementById('undo').disabled, document.getElementById('redo').disabled]";
+    assert_eq!(browser.eval(buttons), serde_json::json!([true, true]));
+    let drawn = browser.eval("rackmath.drawn");
+    browser.eval("document.getElementById('c-batch').focus()");
+    browser.press("ArrowRight");
+    browser.until(&format!("rackmath.drawn > {drawn} && rackmath.settled"));
+    assert_eq!(browser.eval(buttons), serde_json::json!([false, true]));
+    browser.and_redrawn("document.getElementById('undo').click()");
+    assert_eq!(browser.eval(buttons), serde_json::json!([true, false]));
+    let said = |b: &mut Browser| b.text("document.querySelector('.ignored').innerText");
+    assert_eq!(said(&mut browser), "");
+    browser.open(&format!("{}?batch=abc", at("latency")));
+    assert!(said(&mut browser).contains("batch = \"abc\""), "{}", said(&mut browser));
+    assert_eq!(browser.number("rackmath.answers.step.batch"), 2048.0);
+    browser.open(&at("no-such-page"));
+    assert!(said(&mut browser).contains("no-such-page"), "{}", said(&mut browser));
+    quiet(&browser);
+}
+
+#[test]
+fn the_figure_of_all_sources_shows_every_row() {
+    let mut browser = Browser::start(1360, 900);
+    browser.open(&at("validation"));
+    browser.until("rackmath.charts.scatter");
+    let drawn = "rackmath.charts.scatter.figure.series.slice(3).reduce((n, s) => n + s.points.length, 0)";
+    let rows = "rackmath.answers.validate.sources.reduce((n, s) => n + s.rows.length, 0)";
+    assert_eq!(browser.number(drawn), browser.number(rows));
+    quiet(&browser);
+}
+
+#[test]
 fn the_keyboard_reaches_and_moves_the_controls() {
     let mut browser = Browser::start(1360, 900);
     browser.open(&at("latency"));

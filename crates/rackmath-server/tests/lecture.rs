@@ -242,6 +242,42 @@ fn a_dragged_number_is_in_the_sentence_as_the_library_has_it() {
 }
 
 #[test]
+fn what_does_not_fit_is_said_in_the_verdict() {
+    let mut browser = Browser::start(1280, 900);
+    for n in [2, 3, 6, 9, 11] {
+        browser.open(&step(n));
+        let said = browser.text("document.querySelector('.reading').innerText");
+        assert!(!said.contains("fit"), "step {n} as it opens: {said}");
+        let batch = if n == 11 { 262_144 } else { 16_384 };
+        let context = if n == 9 { 131_072 } else { 262_144 };
+        browser.open(&format!("{}&batch={batch}&context={context}", step(n)));
+        let said = browser.text("document.querySelector('.reading').innerText");
+        assert!(said.contains("does not fit") || said.contains("fits with no"), "step {n}: {said}");
+    }
+    quiet(&browser);
+}
+
+#[test]
+fn a_decimal_comma_is_read_and_an_old_verdict_goes() {
+    let mut browser = Browser::start(1280, 900);
+    browser.open(&step(3));
+    browser.until("document.querySelector('.problem p').textContent !== ''");
+    let typed = |text: &str| {
+        format!(
+            "(() => {{ const i = document.querySelector('.problem input'); i.value = '{text}'; \
+             i.dispatchEvent(new Event('input')); }})()"
+        )
+    };
+    browser.eval(&typed("11,7"));
+    browser.and_redrawn("document.querySelector('.problem form').requestSubmit()");
+    browser.until("document.querySelector('.problem [role=status]').textContent !== ''");
+    assert_eq!(browser.number("rackmath.answers.practice.problems[0].given"), 11.7);
+    browser.eval(&typed("abc"));
+    assert_eq!(browser.text("document.querySelector('.problem [role=status]').textContent"), "");
+    quiet(&browser);
+}
+
+#[test]
 fn a_step_that_is_not_there_is_refused() {
     let mut browser = Browser::start(1280, 900);
     browser.open(&step(13));

@@ -23,7 +23,17 @@ let panel = null;
 let shown = [];
 let busy = false;
 let again = false;
-let depth = 0;
+// How far in this tab undo and redo reach: an entry of the history has its depth, and the site begins at 0.
+let depth = history.state?.depth ?? 0;
+let top = depth;
+history.replaceState({ depth }, "");
+
+function reached() {
+  document.getElementById("undo").disabled = depth <= 0;
+  document.getElementById("redo").disabled = depth >= top;
+}
+const undo = () => { if (depth > 0) history.back(); };
+const redo = () => { if (depth < top) history.forward(); };
 
 function defaults() {
   return Object.fromEntries(shown.filter((c) => c.key).map((c) => [c.key, c.value]));
@@ -43,6 +53,8 @@ function change(key, value, final) {
       // The drag replaced the address as it went; what stood before it is one step back.
       history.replaceState({ depth }, "", from);
       history.pushState({ depth: ++depth }, "", to);
+      top = depth;
+      reached();
     }
     before = null;
     if (shown.some((c) => c.key === key && c.renews)) { open(); return; }
@@ -151,7 +163,7 @@ function draw(now, answers, values, asks, pending = false) {
   Object.assign(board, { asked: Object.fromEntries(asks), answers, error: null });
   view.begin();
   now.render(view, answers, values, { requests: Object.fromEntries(asks.map(([name, a]) => [name, a])), change });
-  if (now.command || asks.length) view.command(now.command?.(values) ?? "", now.asked?.(answers, values) ?? asks.filter(([name, a]) => name !== "lecture" && !list(a)).map(([, a]) => a));
+  if (now.command || asks.length) view.command(now.command?.(values, answers) ?? "", now.asked?.(answers, values) ?? asks.filter(([name, a]) => name !== "lecture" && !list(a)).map(([, a]) => a));
   view.end(pending);
   if (sought && !pending) {
     const part = main.querySelector(`[data-part="${CSS.escape(sought)}"]`);
@@ -180,6 +192,7 @@ async function open() {
     if (here || (bench && link.dataset.way === "bench")) link.setAttribute("aria-current", here ? "page" : "true");
     else link.removeAttribute("aria-current");
   }
+  inView();
   const module = await import(`../pages/${found.id}.js`);
   // A page may make its controls from what is set.
   const list = typeof module.page.controls === "function" ? await module.page.controls(values) : module.page.controls ?? [];
@@ -203,10 +216,38 @@ async function open() {
   }
   const { figure, ...others } = values;
   sought = figure ?? null;
-  board.values = { ...defaults(), ...others };
+  const { fine, odd } = numbers(others);
+  board.values = { ...defaults(), ...fine };
+  const unknown = !entry && id ? `There is no page "${id}"; this is ${found.name}. ` : "";
+  ignored.textContent = unknown + odd.join(" ");
+  ignored.hidden = !ignored.textContent;
+  if (ignored.parentNode !== main) main.prepend(ignored);
   panel?.set(board.values);
-  if (!entry && id) status.textContent = `There is no page "${id}".`;
   await update();
+}
+
+/** The workbench's menu shows where the reader is, where it is too narrow for all of it. */
+function inView() {
+  const here = document.querySelector("#nav .bench [aria-current=page]");
+  const menu = here?.closest("ul");
+  if (menu) menu.scrollLeft += here.getBoundingClientRect().left - menu.getBoundingClientRect().left - (menu.clientWidth - here.offsetWidth) / 2;
+}
+
+// What a link says and the page cannot use, in words above it.
+const ignored = el("p", { class: "ignored", role: "alert", hidden: true });
+
+/** Settings of a link without those that should be numbers and are not, and what is said of them. */
+function numbers(given) {
+  const fine = { ...given };
+  const odd = [];
+  for (const c of shown) {
+    const text = given[c.key];
+    const numeric = c.kind === "range" || (c.kind === "knob" && typeof c.value === "number");
+    if (!numeric || text === undefined || (text !== "" && Number.isFinite(Number(text)))) continue;
+    delete fine[c.key];
+    odd.push(`The link says ${c.key} = "${text}", which is no number and is ignored: ${c.value} is taken.`);
+  }
+  return { fine, odd };
 }
 
 /** The ways in, and on the workbench its pages. */
@@ -221,8 +262,8 @@ function nav(bench) {
     ...(bench ? [el("ul", { class: "bench", "aria-label": "Workbench" }, PAGES.filter((p) => !p.learn).map((p) => link(p, p.name, { "data-page": p.id })))] : []),
   );
 }
-document.getElementById("undo").addEventListener("click", () => history.back());
-document.getElementById("redo").addEventListener("click", () => history.forward());
+document.getElementById("undo").addEventListener("click", undo);
+document.getElementById("redo").addEventListener("click", redo);
 document.getElementById("link").addEventListener("click", (event) => {
   navigator.clipboard?.writeText(location.href);
   status.textContent = "The link is in the clipboard.";
@@ -238,8 +279,15 @@ addEventListener("keydown", (event) => {
   if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
   if (event.target.matches?.("input[type=text], textarea")) return;
   event.preventDefault();
-  if (event.shiftKey) history.forward(); else history.back();
+  if (event.shiftKey) redo(); else undo();
 });
-addEventListener("popstate", (event) => { depth = event.state?.depth ?? depth; open(); });
+addEventListener("popstate", (event) => {
+  // A link that was followed is a new entry, without a depth yet.
+  if (event.state?.depth === undefined) { top = depth + 1; history.replaceState({ depth: top }, ""); }
+  depth = event.state?.depth ?? top;
+  reached();
+  open();
+});
 addEventListener("hashchange", open);
+reached();
 open();

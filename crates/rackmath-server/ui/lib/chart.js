@@ -122,6 +122,17 @@ function range(spec) {
   };
 }
 
+// A label in as many lines as the picture is narrow.
+function wrapped(ctx, label, room) {
+  const lines = [];
+  for (const word of label.split(" ")) {
+    const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
+    if (lines.length && ctx.measureText(longer).width <= room) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 /** A chart in a box. `explain(x, index, near)` adds a sentence to the hover (`near`: the point of a cloud); `at` marks where the slider stands. */
 export class Chart {
   constructor(box) {
@@ -273,18 +284,22 @@ export class Chart {
       ctx.lineWidth = 2 * ratio;
       ctx.strokeStyle = colour("--accent");
       ctx.stroke();
-      const w = ctx.measureText(mark.label).width;
+      const lines = wrapped(ctx, mark.label, width - 8 * ratio);
+      const w = Math.max(...lines.map((line) => ctx.measureText(line).width));
+      const h = 15 * ratio * lines.length;
+      const hit = (t) => t.y - t.h < ty && ty - h < t.y && tx < t.x + t.w + 6 * ratio && t.x < tx + w + 6 * ratio;
       const tx = Math.min(Math.max(x - w / 2, left + 4 * ratio), left + width - w - 4 * ratio);
       let ty = y - 12 * ratio;
-      while (taken.some((t) => Math.abs(t.y - ty) < 15 * ratio && tx < t.x + t.w + 6 * ratio && t.x < tx + w + 6 * ratio)) ty -= 15 * ratio;
-      if (ty < top + 12 * ratio) ty = y + 20 * ratio;
-      while (taken.some((t) => Math.abs(t.y - ty) < 15 * ratio && tx < t.x + t.w + 6 * ratio && t.x < tx + w + 6 * ratio)) ty += 15 * ratio;
-      taken.push({ x: tx, y: ty, w });
+      while (taken.some(hit)) ty -= 15 * ratio;
+      if (ty - h < top - 3 * ratio) ty = y + 5 * ratio + h;
+      while (taken.some(hit)) ty += 15 * ratio;
+      taken.push({ x: tx, y: ty, w, h });
       ctx.lineWidth = 4 * ratio;
       ctx.strokeStyle = colour("--board");
-      ctx.strokeText(mark.label, tx, ty);
       ctx.fillStyle = colour("--ink");
-      ctx.fillText(mark.label, tx, ty);
+      const place = (line, i) => [line, tx, ty - 15 * ratio * (lines.length - 1 - i)];
+      lines.forEach((line, i) => ctx.strokeText(...place(line, i)));
+      lines.forEach((line, i) => ctx.fillText(...place(line, i)));
     }
     ctx.restore();
   }

@@ -45,6 +45,13 @@ export const perMtok = (v) => `$${digits(v)}/Mtok`;
 export const percent = (v, n = 2) => `${digits(v * 100, n)} %`;
 export const count = (v) => (Number.isInteger(v) && Math.abs(v) < 1e7 ? v.toLocaleString("en-US") : scaled(v, COUNTS, ""));
 
+/** A number of things: 1 person, 4 people, 2.5 stages. */
+export const many = (v, one, more = `${one}s`) => `${Number.isInteger(v) ? count(v) : digits(v)} ${v === 1 ? one : more}`;
+/** Two digits where they say all, three where a step of a slider needs them. */
+export const short = (v) => digits(v, Number(v.toPrecision(2)) === Number(v.toPrecision(3)) ? 2 : 3);
+/** The same for a share. */
+export const shortPercent = (v) => `${short(v * 100)} %`;
+
 const UNITS = {
   seconds,
   usd_per_mtok: perMtok,
@@ -76,10 +83,11 @@ export function tex(text) {
   return `\\text{${String(text).replace(/([%$&#_{}])/g, "\\$1").replaceAll("µ", "$\\mu$").replaceAll("∞", "$\\infty$")}}`;
 }
 
-/** A whole number typed by a person: 4096, 128k, 1M. */
+/** A number typed by a person: 4096, 128k, 1M, 1,234.5 with commas between thousands, or 11,7 with one for the decimals. */
 export function typed(text) {
-  const match = /^\s*([0-9][0-9_,]*\.?[0-9]*(?:e[+-]?[0-9]+)?)\s*(Ki|k|K|M|B|G|T)?\s*$/.exec(text);
+  const plain = /^\s*[1-9][0-9]{0,2}(,[0-9]{3})+(?![0-9,])/.test(text) ? text.replaceAll(",", "") : text.replace(/^(\s*[0-9]+),([0-9]+(?:e[+-]?[0-9]+)?\s*[A-Za-z]*\s*)$/, "$1.$2");
+  const match = /^\s*([0-9][0-9_]*\.?[0-9]*(?:e[+-]?[0-9]+)?)\s*(Ki|k|K|M|B|G|T)?\s*$/.exec(plain);
   if (!match) return NaN;
   const scale = { Ki: 1024, k: 1e3, K: 1e3, M: 1e6, B: 1e9, G: 1e9, T: 1e12 }[match[2]] ?? 1;
-  return Number(match[1].replace(/[_,]/g, "")) * scale;
+  return Number(match[1].replaceAll("_", "")) * scale;
 }

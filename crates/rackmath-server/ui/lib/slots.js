@@ -3,7 +3,7 @@
 // Passes of one kind are one path, so that a thousand of them are drawn while a slider moves.
 
 import { el, svg } from "./dom.js";
-import { digits, percent, seconds } from "./format.js";
+import { digits, many, percent, seconds } from "./format.js";
 
 const KINDS = {
   F: ["forward", ""],
@@ -59,7 +59,9 @@ export class Slots {
     const shown = this.scroll.clientWidth || 800;
     this.width = shown;
     const height = rows.length <= 8 ? 30 : rows.length <= 12 ? 24 : 20;
-    const wide = Math.max(shown, 520);
+    // As wide as its shortest pass needs for its number, so that a small grid is seen whole on a phone.
+    const least = Math.min(...rows.flat().map((c) => c.end_s - c.start_s).filter((d) => d > 0));
+    const wide = Math.max(shown, Math.min(520, LEFT + 14 + (12 * run.makespan_s) / least));
     const scale = (wide - LEFT - 14) / run.makespan_s;
     const tall = rows.length * height + FOOT;
     Object.assign(this, { scale, height });
@@ -122,7 +124,7 @@ export class Slots {
 
   alt() {
     const { run } = this;
-    return `${this.title}: ${run.devices.length} stages, ${run.cells.length} passes in ${seconds(run.makespan_s)}, idle ${percent(run.idle, 3)}. The passes of every stage are listed below the picture.`;
+    return `${this.title}: ${many(run.devices.length, "stage")}, ${run.cells.length} passes in ${seconds(run.makespan_s)}, idle ${percent(run.idle, 3)}. The passes of every stage are listed below the picture.`;
   }
 
   // Every stage as a sentence, cut where nobody would read on.

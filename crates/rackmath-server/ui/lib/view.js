@@ -185,7 +185,7 @@ export class View {
     part.box.setAttribute("aria-label", caption);
     part.box.replaceChildren(
       el("table", {},
-        el("caption", {}, caption),
+        el("caption", {}, el("span", {}, caption)),
         el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", class: c.align === "right" ? "right" : null }, c.name ?? c)))),
         el("tbody", {}, rows.map((row) => el("tr", { class: row.class }, [...(row.cells ?? row)].map((cell, i) =>
           i === 0 && cell !== "" ? el("th", { scope: "row", class: columns[0]?.align === "right" ? "right" : null }, cell) : el("td", { class: columns[i]?.align === "right" ? "right" : null }, cell ?? "–"))))),
@@ -243,7 +243,7 @@ export class View {
     const key = `${line}\n${json}`;
     if (part.box.dataset.key === key) return;
     part.box.dataset.key = key;
-    const block = (label, text) => el("div", { class: "code" }, el("pre", { tabindex: "0", "aria-label": label }, text), el("button", {
+    const block = (label, text) => el("div", { class: "code" }, el("pre", { tabindex: "0", "aria-label": label }, unbroken(text)), el("button", {
       type: "button", class: "quiet", "aria-label": `Copy: ${label}`,
       onclick: (event) => { navigator.clipboard?.writeText(text); event.currentTarget.textContent = "Copied"; },
     }, "Copy"));
@@ -310,6 +310,9 @@ function linked(key) {
   values.set("figure", key);
   return `${location.href.split("#")[0]}${path || "#/lecture"}?${values}`;
 }
+
+/** The words of a command, each kept whole where the line has room for it: "--on" has places to break in it otherwise. */
+const unbroken = (text) => text.split(/(\s+)/).map((word) => (word.trim() ? el("span", { class: "word" }, word) : word));
 
 /** Rows as a CSV text. */
 export function csv(rows) {

@@ -181,7 +181,7 @@ export const page = {
     const { step, prompt_share: share, tpot_ms: tpot, ttft_ms: ttft, e2e_ms: e2e, requests_per_s: arrivals, output_tok_s_per_chip: chip } = e.served;
     view.equation("step-equation", {
       title: "A step is a mixture of passes",
-      tex: String.raw`t_{\text{step}} = (1-\pi)\,t_{\text{decode}} + \pi\,t_{\text{mixed}}${Number(s.drafts) > 0 ? String.raw`,\qquad \text{TPOT} = t_{\text{step}} / \bar a` : String.raw` = \text{TPOT}`}`,
+      tex: String.raw`t_{\text{step}} = (1-\pi)\,t_{\text{decode}} + \pi\,t_{\text{mixed}}${Number(s.drafts) > 0 ? String.raw`,\qquad \text{TPOT} = t_{\text{step}} / \bar a` : String.raw` \approx \text{TPOT}`}`,
       values: e.pools ? undefined : String.raw`(1 - ${digits(share)})\cdot ${tex(ms(step.decode_ms))} + ${digits(share)}\cdot ${tex(ms(step.mixed_ms))} = ${tex(ms(step.step_ms))}${Number(s.drafts) > 0 ? String.raw`,\qquad \text{TPOT} = ${tex(ms(tpot.value))}` : ""}`,
       note: `TPOT is the time per output token after the first; π is the share of passes that carry prompt tokens${e.pools ? "; here prompts have chips of their own" : ""}.${Number(s.drafts) > 0 ? " ā is the number of tokens a step yields with its drafts." : ""}`,
     });
@@ -276,5 +276,5 @@ function held(memory, e) {
   const load = `${count(memory.batch)} sequences of ${count(memory.context)} tokens (prompt and whole answer)`;
   return el("div", { class: "stacks" },
     bar(memory.stages.length > 1 ? `A chip of stage ${stage.stage}, the fullest` : "Each chip", pieces, `${memory.fits ? "of" : `needs ${bytes(stage.total_bytes)}, has`} ${bytes(memory.capacity_bytes)}; ${load} on ${memory.layout}`),
-    el("p", { class: "note" }, `${memory.verdict}. At most ${count(memory.batch_max)} such sequences fit.${memory.first_change ? ` First change that would make it fit: ${memory.first_change}.` : ""}${memory.warning ? ` ${memory.warning}.` : ""}${memory.layout === e.layout ? "" : ` The estimate above uses ${e.layout}.`}`));
+    el("p", { class: "note" }, `${memory.verdict}. At most ${count(memory.batch_max)} such sequences fit${e.served?.room > memory.batch_max ? `; ${count(e.served.room)} requests do on their way, when not each has its whole answer yet` : ""}.${memory.first_change ? ` First change that would make it fit: ${memory.first_change}.` : ""}${memory.warning ? ` ${memory.warning}.` : ""}${memory.layout === e.layout ? "" : ` The estimate above uses ${e.layout}.`}`));
 }

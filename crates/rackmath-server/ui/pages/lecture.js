@@ -66,7 +66,7 @@ export const page = {
     view.node(`${step.id}-foot`, (at.foot ??= foot(step)));
   },
   leave() { stage = null; },
-  command: (s) => wanted(s).command?.(settings(wanted(s), s)) ?? "",
+  command: (s, answers) => wanted(s).command?.(settings(wanted(s), s), answers) ?? "",
   // Practice is not part of what the step asks.
   asked: (answers, s) => Object.entries(wanted(s).requests(settings(wanted(s), s))).filter(([, a]) => !Array.isArray(a[0])).map(([, a]) => a),
 };
@@ -84,7 +84,7 @@ class Telling {
 
   /** say(words`With ${"batch"} sequences a step takes ${out(...)}`): a plain string names a knob. */
   say({ strings, parts }) {
-    const some = parts.map((p) => (typeof p === "string" ? { node: this.stage.knobs.get(p).node } : p));
+    const some = parts.map((p) => (typeof p === "string" ? { node: this.stage.knobs.get(p).node } : p.word ?? p));
     this.view.prose(this.key(), strings.flatMap((text, i) => [text, some[i]]).filter((p) => p !== undefined && p !== ""));
   }
 

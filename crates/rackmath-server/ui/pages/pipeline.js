@@ -3,7 +3,7 @@
 import { ask } from "../lib/api.js";
 import { KV, quote, WEIGHTS } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
-import { bytes, count, digits, percent, seconds, tex } from "../lib/format.js";
+import { bytes, count, digits, many, percent, seconds, tex } from "../lib/format.js";
 import { Slots } from "../lib/slots.js";
 
 const NAMES = {
@@ -162,11 +162,11 @@ export const page = {
       ["One step", seconds(run.makespan_s), `of ${count(M)} micro-batches`],
       ["Idle", percent(run.idle, 3), "of all stages and time"],
       ["Bubble", seconds(run.bubble_s), run.barrier_bubble_s > run.bubble_s ? `${seconds(run.barrier_bubble_s)} behind a barrier` : "the busiest stage waits"],
-      ["No schedule beats", run.lower_bound_s === null ? "–" : seconds(run.lower_bound_s), "with these passes and places"],
+      ["Shortest possible", run.lower_bound_s === null ? "–" : seconds(run.lower_bound_s), `${kept(run)}`],
       ["Held at once", plain(run.peak_micro_batches), `micro-batches, ${bytes(run.peak_bytes)}`],
     ]);
     grid.show(run, {
-      title: `${name}: ${P} stages, ${M} micro-batches`,
+      title: `${name}: ${many(P, "stage")}, ${many(M, "micro-batch", "micro-batches")}`,
       note: NAMES[run.schedule][1],
       chunks: run.schedule === "dualpipe" ? "from the other end" : run.schedule === "interleaved" ? "odd chunk of the stage" : "second chunk of the stage",
     });
@@ -178,7 +178,7 @@ export const page = {
     view.heading("serve-title", "Serving: no barrier, so the pipe stays full");
     const [flow] = answers.pipe.runs;
     const inflight = answers.pipe.request.micro_batches;
-    pipe.show(flow, { title: `Writing tokens: ${P} stages, ${inflight} micro-batches in turn`, note: "three rounds from an empty pipe", chunks: "odd token" });
+    pipe.show(flow, { title: `Writing tokens: ${many(P, "stage")}, ${many(inflight, "micro-batch", "micro-batches")} in turn`, note: "three rounds from an empty pipe", chunks: "odd token" });
     view.reading(flow.idle > 0
       ? `${inflight} of ${P} places are taken: every stage idles ${percent(flow.idle, 3)} of the time once the pipe has filled.`
       : `The pipe is full: no stage idles once it has filled. A token still passes every stage, so pipelining makes nobody's answer faster${inflight > P ? `, and ${inflight - P} micro-batches wait outside` : ""}.`, "pipe-reading");
@@ -233,18 +233,18 @@ export const page = {
     if (!all) return;
     const least = Math.min(...all.runs.map((r) => r.makespan_s));
     view.table("schedules", {
-      caption: `Schedules compared: ${all.request.stages} stages, ${all.request.micro_batches} micro-batches`,
+      caption: `Schedules compared: ${many(all.request.stages, "stage")}, ${many(all.request.micro_batches, "micro-batch", "micro-batches")}`,
       columns: ["Schedule", ...["Step", "Idle", "Bubble", "Closed form", "With barrier", "Held", "Activations"].map((n) => ({ name: n, align: "right" })), "How"],
       rows: all.runs.map((r) => ({
         class: r.schedule === run.schedule ? "best" : null,
         cells: [
           el("button", { type: "button", class: "quiet pick", "aria-pressed": String(r.schedule === run.schedule), onclick: () => change("schedule", r.schedule, true) }, NAMES[r.schedule][0]),
-          seconds(r.makespan_s) + (r.makespan_s === least ? " least" : ""), percent(r.idle, 3), seconds(r.bubble_s), r.closed_bubble_s === null ? "–" : seconds(r.closed_bubble_s), seconds(r.barrier_bubble_s), plain(r.peak_micro_batches), bytes(r.peak_bytes), el("span", { class: "pipeline-how" }, NAMES[r.schedule][1]),
+          seconds(r.makespan_s) + (r.makespan_s === least ? " (shortest)" : ""), percent(r.idle, 3), seconds(r.bubble_s), r.closed_bubble_s === null ? "–" : seconds(r.closed_bubble_s), seconds(r.barrier_bubble_s), plain(r.peak_micro_batches), bytes(r.peak_bytes), el("span", { class: "pipeline-how" }, NAMES[r.schedule][1]),
         ],
       })),
     });
     view.note("schedules-note", "Bubble: idle time of the busiest stage when its next step starts as soon as it is done; with a barrier all wait for the last. Held: micro-batches whose activations the fullest stage keeps at once.");
-    if (all.left_out.length) view.note("left-out", `Left out: ${all.left_out.join("; ")}.`);
+    if (all.left_out.length) view.note("left-out", all.left_out.map(leftOut).join(" "));
   },
   /** What was answered for each number of stages, in the first way of sharing that the model allows. */
   layouts(answers, what) {
@@ -289,7 +289,7 @@ export const page = {
       title: "Why the stages cancel for the cache",
       tex: String.raw`c = \frac{N w + B\,L\,kv}{E\,P}, \quad B = P\,b \quad\Rightarrow\quad c = \underbrace{\frac{N w}{E\,P}}_{\text{falls with } P} + \underbrace{\frac{b\,L\,kv}{E}}_{\text{does not}}`,
       values: [...new Set([rows[0], rows[Math.floor(rows.length / 2)], rows[rows.length - 1]])].map((r) => String.raw`P=${r.pp}:\ ${tex(bytes(r.weights))} + ${tex(bytes(r.full.kv_bytes))}`).join(String.raw`\quad `),
-      note: "N parameters of w bytes, B sequences of L tokens in flight, kv bytes of cache per token, E chips of a stage, b sequences of a micro-batch. A full pipe has as many micro-batches as stages: P times fewer layers, P times more sequences. Embeddings, and attention shared by data, are copied rather than divided, so the weights fall less than by P.",
+      note: "N parameters of w bytes, B sequences of L tokens in flight, kv bytes of cache per token, E chips of a stage, b sequences of a micro-batch. A full pipe has as many micro-batches as stages: P times fewer layers, P times more sequences. The equation divides all weights; of attention shared by data every chip of a stage has a copy. Embeddings and layers without experts stay at the two ends, so the weights of a chip fall by more or by less than P, as it stands between them or there.",
     });
     const trained = this.layouts(answers, "train");
     if (trained.length > 1) this.trained(view, trained, s);
@@ -326,10 +326,23 @@ export const page = {
   },
 };
 
+/** What the shortest time takes for granted: how the passes are cut, and what a stage holds. */
+function kept(run) {
+  const whole = run.cells.some((c) => c.kind === "BW") || !run.cells.some((c) => c.kind === "W");
+  const chunks = 1 + Math.max(...run.cells.map((c) => c.chunk));
+  return `with backward passes ${whole ? "in one piece" : "cut in two"} and ${chunks === 1 ? "one run of layers on a stage" : "these runs of layers on a stage"}`;
+}
+
+/** A schedule that does not take these numbers, in words. */
+function leftOut(text) {
+  const [, id, given, wanted] = /^(\S+) with (.+); expected (.+)$/.exec(text) ?? [];
+  return id ? `${NAMES[id]?.[0] ?? id} is left out: with ${given} it cannot run; it takes ${wanted.replace("devices", "stages")}.` : `Left out: ${text}.`;
+}
+
 function reading(run, name, P, M) {
   const idle = percent(run.idle, 3);
   if (run.idle === 0) return `${name} with ${P} stage${P === 1 ? "" : "s"} idles never: there is nobody to wait for.`;
   const hold = `It holds ${plain(run.peak_micro_batches)} micro-batch${run.peak_micro_batches === 1 ? "" : "es"} at once.`;
-  const bound = run.lower_bound_s !== null && run.makespan_s > run.lower_bound_s * 1.001 ? "" : " No order of these passes is shorter.";
-  return `${name} idles ${idle} of the time: ${P} stages wait for the first micro-batch to come and for the last gradients to go back${M < P ? `, and ${M} micro-batches cannot fill ${P} stages` : ""}. ${hold}${bound}`;
+  const bound = run.lower_bound_s === null || run.makespan_s > run.lower_bound_s * 1.001 ? "" : ` No order is shorter ${kept(run)}; the table below has those that change this.`;
+  return `${name} idles ${idle} of the time: ${many(P, "stage")} ${P === 1 ? "waits" : "wait"} for the first micro-batch to come and for the last gradients to go back${M < P ? `, and ${many(M, "micro-batch", "micro-batches")} cannot fill ${P} stages` : ""}. ${hold}${bound}`;
 }

@@ -50,10 +50,11 @@ const made = { sign: "", node: null };
 function problem(p, i, given, change) {
   const id = `answer-${i}`;
   const input = el("input", { type: "text", id, inputmode: "decimal", autocomplete: "off", value: kept(draft(p), given[i] ?? "") });
-  input.addEventListener("input", () => { keep(draft(p), input.value); input.setCustomValidity(""); });
+  // What was said of another answer does not stay beside this one.
+  input.addEventListener("input", () => { keep(draft(p), input.value); input.setCustomValidity(""); verdict?.remove(); });
   const check = () => {
     const value = typed(input.value);
-    if (input.value.trim() && !Number.isFinite(value)) { input.setCustomValidity("a number, such as 250 or 2.8k"); input.reportValidity(); return; }
+    if (input.value.trim() && !Number.isFinite(value)) { input.setCustomValidity("a number above zero, such as 250, 11.7 or 2.8k"); input.reportValidity(); return; }
     const next = [...given];
     while (next.length <= i) next.push(null);
     next[i] = input.value.trim() ? value : null;

@@ -16,11 +16,14 @@ const METRICS = {
 const metricName = (m) => METRICS[m] ?? m;
 
 const KINDS = [
-  ["throughput", (m) => /tok_s/.test(m)],
-  ["time per token or step", (m) => /^(tpot|itl|step)/.test(m)],
-  ["time to first token", (m) => m.startsWith("ttft")],
   ["single kernels", (m) => m.endsWith("_us")],
+  ["time to first token", (m) => /ttft|first token|^prompt( seconds)?$/i.test(m)],
+  ["whole requests", (m) => m === "E2E"],
+  ["time per token or step", (m) => /tpot|itl|step|^token$/i.test(m)],
+  ["throughput", (m) => /tok_s|tok\/s|tokens per second|^throughput$|^(prefill|decode)(, batched)?$|^(known batch|max load)$/.test(m)],
+  ["memory, speed-ups and others", () => true],
 ];
+const kind = (m) => KINDS.findIndex(([, is]) => is(m));
 
 // Errors are logarithms; people read factors.
 const factor = (e) => (e === null || e === undefined ? "–" : `×\u00a0${digits(Math.exp(e))}`);
@@ -48,7 +51,7 @@ export const page = {
 
   render(view, { validate, lecture }, s, { change }) {
     if (!validate) {
-      view.reading("Predicting every published row. This takes a second or two.");
+      view.reading("Predicting every published row. This takes some seconds.");
       return;
     }
     tell(validate.sources.map((x) => [x.id, x.name]));
@@ -64,7 +67,7 @@ export const page = {
     const one = strata.length === 1 && s.missed !== "yes" ? strata[0] : null;
     const scored = whole ? validate.total : one;
     view.reading(`${count(near)} of ${count(rows.length)} figures${s.source ? ` of ${chosen[0].name}` : ` from ${count(new Set(rows.map((r) => r.source.id)).size)} sources`} are predicted within a factor ${BAND}.${
-      scored ? ` Half are within ${digits(Math.exp(scored.median))}, nine in ten within ${digits(Math.exp(scored.p90))}; the data sheet's roofline, the lecture's predictor, would be off by ${digits(Math.exp(scored.roofline_median))} and ${digits(Math.exp(scored.roofline_p90))}.` : ""}`);
+      scored ? ` Half are within ${digits(Math.exp(scored.median))}, nine in ten within ${digits(Math.exp(scored.p90))}; the data sheet's roofline, the lecture's predictor, would be off by ${digits(Math.exp(scored.roofline_median))} and ${digits(Math.exp(scored.roofline_p90))}.${scored.n < rows.length ? ` These are of ${count(scored.n)}: the other ${count(rows.length - scored.n)}, such as memory and speed-ups, have no roofline.` : ""}` : ""}`);
     if (scored) {
       view.numbers("numbers", [
         ["Median error", factor(scored.median), "half are nearer"],
@@ -76,7 +79,7 @@ export const page = {
       ]);
     }
     view.chart("scatter", scatter(rows, s, s.source ? byMetric(rows) : byKind(rows)), {
-      title: s.source ? chosen[0].name : "All sources", subtitle: `predicted against measured, each in the unit of its metric; band: factor ${BAND}`, height: 480,
+      title: s.source ? chosen[0].name : "All sources", subtitle: `${count(rows.length)} figures, predicted against measured, each in the unit of its metric; band: factor ${BAND}`, height: 480,
       explain: (x, i, point) => point && why(rows, point),
       alt: `${near} of ${rows.length} points lie inside the band.`,
     });
@@ -145,7 +148,7 @@ export const page = {
   command: (s) => ["rackmath validate --rows", ...(s.source ? [`rackmath validate ${s.source} --rows`] : [])].join("\n"),
 };
 
-const byKind = (rows) => KINDS.map(([name, is], i) => [name, i, rows.filter((r) => is(r.metric))]).filter(([, , of]) => of.length);
+const byKind = (rows) => KINDS.map(([name], i) => [name, i, rows.filter((r) => kind(r.metric) === i)]).filter(([, , of]) => of.length);
 const byMetric = (rows) => [...new Set(rows.map((r) => r.metric))].map((m, i) => [metricName(m), i, rows.filter((r) => r.metric === m)]);
 
 /** The diagonal, its band, and a cloud for each group of rows. */

@@ -15,10 +15,11 @@ export function problem({ claim }, change) {
   const worked = el("details", {}, el("summary", {}, "Worked answer"), steps);
   let draft = null;
   let seed = 1;
-  input.addEventListener("input", () => { if (draft) keep(draft, input.value); input.setCustomValidity(""); });
+  // What was said of another answer does not stay beside this one.
+  input.addEventListener("input", () => { if (draft) keep(draft, input.value); input.setCustomValidity(""); verdict.textContent = ""; });
   const check = () => {
     const value = typed(input.value);
-    if (!Number.isFinite(value)) { input.setCustomValidity("a number, such as 250 or 2.8k"); input.reportValidity(); return; }
+    if (!Number.isFinite(value)) { input.setCustomValidity("a number above zero, such as 250, 11.7 or 2.8k"); input.reportValidity(); return; }
     change("answer", value, true);
   };
   const another = () => {

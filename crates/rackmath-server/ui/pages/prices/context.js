@@ -50,7 +50,7 @@ export const context = {
       title: "Cost of a decoded token against its context",
       tex: String.raw`\text{cost}(L) = p \,\max\Bigl(\,\underbrace{\tfrac{2 N_{\text{act}} + \dots}{F}}_{\text{compute}},\ \underbrace{\tfrac{w N_{\text{read}}}{B\,W}}_{\text{weights}} + \underbrace{\tfrac{kv\,L}{W}}_{\text{cache}}\Bigr)`,
       values: String.raw`t_{\text{step}} = \max\bigl(${tex(seconds(step.compute_s))},\ ${tex(seconds(step.weights_s))} + ${tex(seconds(step.kv_s))}\bigr) = ${tex(seconds(step.time_s))}\ \text{for}\ B = ${tex(count(step.batch))},\ L = ${tex(kilo(step.context))}`,
-      note: "p dollars per second of the machine, F multiplies and W memory bandwidth of all its chips. Flat while compute binds, then rising with the slope kv/W. A seller who charges one price loses money beyond some context; a price in two steps follows the bend.",
+      note: "p dollars per second of the machine, F multiplies and W memory bandwidth of all its chips. Flat while compute binds, then rising with the slope kv/W. A seller who charges one price earns less from some context on; a price in two steps follows the bend.",
     });
     view.equation("kv-step", {
       title: "Turned round: what the step says about the cache",
