@@ -88,11 +88,19 @@ fn compared(s: &Shown) -> impl Iterator<Item = &Row> {
     rows.filter(|r| r.measured.is_some() && r.predicted.is_some())
 }
 
+/// What is slower than predicted, without its causes, which stand below.
+fn slow(s: &Shown) -> Option<Remark> {
+    let mut worst = s.beside.as_ref()?.blame.first().filter(|why| why.says == "gauge_more")?.clone();
+    worst.with.remove("causes");
+    Some(worst)
+}
+
 /// What the interval comes to: what is wrong, or that nothing is, and how sure that is.
 fn verdict(s: &Shown) -> (Remark, bool) {
     if let Some(first) = s.view.alerts.first().filter(|alert| alert.grave()) {
         let more = Some(s.view.alerts.len() - 1).filter(|more| *more > 0);
-        return (says("watch_verdict_alert").with("first", alerted(first)).with("more", more), false);
+        let said = says("watch_verdict_alert").with("first", alerted(first)).with("more", more);
+        return (said.with("slow", slow(s)), false);
     }
     let blame = s.beside.as_ref().and_then(|b| b.blame.first());
     match blame {
