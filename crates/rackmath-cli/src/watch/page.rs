@@ -117,14 +117,15 @@ fn verdict(s: &Shown) -> (Remark, bool) {
 pub fn text(s: &Shown, output: &Output) -> String {
     let (v, style) = (&s.view, output.style);
     let (said_first, good) = verdict(s);
-    let line = words(&said_first);
-    let mut out = format!("{}\n", if good { style.bold(&line) } else { style.bad(&line) });
+    let line = style.wrapped("", "", &words(&said_first));
+    let line = line.trim_end();
+    let mut out = format!("{}\n", if good { style.bold(line) } else { style.bad(line) });
     if output.detail == Detail::Verdict {
         return out;
     }
     let _ = writeln!(out, "\n{}", style.bold(&format!("{} over {} s", v.engine, digits(v.seconds))));
     for line in said(v) {
-        let _ = writeln!(out, "  {}", words(&line));
+        out.push_str(&style.wrapped("  ", "    ", &words(&line)));
     }
     // The first stands in the verdict if something is wrong.
     for alert in v.alerts.iter().enumerate().filter(|(i, alert)| *i > 0 || !alert.grave()).map(|(_, alert)| alert) {
@@ -147,12 +148,12 @@ pub fn text(s: &Shown, output: &Output) -> String {
             );
         }
         for line in s.beside.iter().flat_map(|b| &b.blame) {
-            let _ = writeln!(out, "    - {}", words(line));
+            out.push_str(&style.wrapped("    - ", "      ", &words(line)));
         }
         out.push('\n');
     }
     for line in below(s) {
-        let _ = writeln!(out, "  {}", words(&line));
+        out.push_str(&style.wrapped("  ", "    ", &words(&line)));
     }
     curve(&mut out, s, style);
     if let Some(why) = &s.without {
