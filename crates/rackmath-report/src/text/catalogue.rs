@@ -98,7 +98,7 @@ pub(super) fn chips(out: &mut Page, a: &chips::Answer) {
     };
     out.each(&a.chips).some(&[
         (true, ("chip", &|c| c.id.clone())),
-        (true, ("memory", &|c| bytes(c.capacity_bytes))),
+        (true, ("memory", &|c| bytes(c.memory_bytes))),
         (true, ("bandwidth", &|c| byte_rate(c.bandwidth_bytes_per_s))),
         (true, ("drain", &|c| seconds(c.drain_s))),
         (true, ("bf16", &|c| speed(c, "bf16"))),
@@ -111,7 +111,7 @@ pub(super) fn chips(out: &mut Page, a: &chips::Answer) {
         (wide, ("scale-up", &|c| or_dash(c.scale_up_bytes_per_s, byte_rate))),
         (wide, ("domain", &|c| c.domain.to_string())),
     ]);
-    out.note("dense peaks; R = (F/2) w / W; $/h is a contract price where known; one chip's name shows its sources");
+    out.note("memory as the driver reports it, drain the time to read it once; dense peaks; R = (F/2) w / W; $/h is a contract price where known; one chip's name shows its sources");
 }
 
 /// Few chips, one column each.
@@ -123,7 +123,8 @@ fn side_by_side(out: &mut Page, chips: &[chips::Card]) {
             rows.push(led(label, chips.iter().map(|c| or_dash(value(c), |v| v))));
         }
     };
-    row("memory", &|c| Some(format!("{} {}", bytes(c.capacity_bytes), c.memory)));
+    row("memory", &|c| Some(format!("{} {}", bytes(c.memory_bytes), c.memory)));
+    row("  as sold", &|c| Some(bytes(c.capacity_bytes)));
     row("bandwidth", &|c| Some(byte_rate(c.bandwidth_bytes_per_s)));
     row("drain time", &|c| Some(seconds(c.drain_s)));
     for math in ["bf16", "fp16", "fp8", "fp4", "int8"] {
@@ -145,11 +146,13 @@ fn side_by_side(out: &mut Page, chips: &[chips::Card]) {
 fn chip(out: &mut Page, c: &chips::Card) {
     let style = out.style;
     out.line(format!("{}  {}", style.bold(&c.name), style.dim(&format!("{}, {} die(s)", c.generation, c.dies))));
-    let (memory, bandwidth) = (bytes(c.capacity_bytes), byte_rate(c.bandwidth_bytes_per_s));
+    let (memory, bandwidth) = (bytes(c.memory_bytes), byte_rate(c.bandwidth_bytes_per_s));
     let peak = or(peak(c, "bf16", true), "", |p| format!(", {} dense in {}", flop_rate(p.flop_per_s), p.math));
     out.verdict(format!("{memory} at {bandwidth}{peak}"));
     out.figures();
-    out.field("memory", format!("{memory} {} at {bandwidth}, read once in {}", c.memory, seconds(c.drain_s)));
+    let sold = bytes(c.capacity_bytes);
+    let read = seconds(c.drain_s);
+    out.field("memory", format!("{memory} {} (sold as {sold}) at {bandwidth}, read once in {read}", c.memory));
     for p in &c.peaks {
         let (rate, intensity, ridge) = (flop_rate(p.flop_per_s), three(p.intensity), three(p.ridge));
         out.field(&format!("{} dense", p.math), format!("{rate}, {intensity} FLOP/B, R = {ridge}"));
