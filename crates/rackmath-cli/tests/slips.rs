@@ -281,3 +281,13 @@ fn a_verdict_quotes_what_can_be() {
     let page = shown("pipeline --schedule 1f1b --stages 8 --micro-batches 32");
     assert!(page.contains("78.0 s in any order; split backward passes or chunks can take less"), "{page}");
 }
+
+/// One line a machine, none broken inside a word.
+#[test]
+fn machines_fit_a_terminal() {
+    for width in [80, 100, 140] {
+        let page = shown(&format!("systems --width {width}"));
+        assert!(page.lines().all(|line| line.chars().count() <= width), "{page}");
+        assert!(page.lines().count() < 60 && page.contains("72 x gb200 ") && page.contains("PF fp8"), "{page}");
+    }
+}
