@@ -24,6 +24,8 @@ fn mistyped_names_get_the_nearest() {
         ("price opsu-4.8", "opus-4.8"),
         ("price opus-4.8 --mode fsat", "\"fast\""),
         ("price opus-4.8 -i 10k --cached 5k --offer 5min", "5m"),
+        ("price opus-4.8 -i 100k --cached 1.5", "a share up to 1, such as 0.8 or 80%, or whole tokens"),
+        ("goodput --chips 8 --on h100 --chip-mtbf 5q", "30d or 5y"),
         ("cache --tiers nvme-loca", "nvme-local"),
         ("cost --sheet gpt-55", "gpt-5.5"),
         ("deduce gpt-55", "gpt-5.5"),
