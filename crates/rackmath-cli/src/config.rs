@@ -14,6 +14,7 @@
 
 use crate::failure::at;
 use crate::menu;
+use crate::output::tell;
 use rackmath::Error;
 use rackmath::field::Field;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ pub fn settled(mut typed: Vec<String>, fields: &[Field]) -> Result<Vec<String>, 
     let command = typed.iter().skip(1).find(|word| menu::find(word).is_some()).cloned().unwrap_or_default();
     let added = added(&table, &command, fields, &typed).map_err(|problem| at(&path, problem))?;
     if !added.is_empty() && !given("--quiet") {
-        eprintln!("note: {}: {}", path.display(), added.join(" "));
+        tell(format_args!("note: {}: {}", path.display(), added.join(" ")));
     }
     typed.extend(added);
     Ok(typed)

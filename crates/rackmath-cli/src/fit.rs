@@ -2,7 +2,7 @@
 
 use crate::inputs;
 use crate::menu::path;
-use crate::output::{Output, print, save};
+use crate::output::{Output, print, save, tell};
 use clap::{Arg, ArgMatches, value_parser};
 use rackmath::remark::{Remark, says};
 use rackmath::validate::measurements;
@@ -36,7 +36,7 @@ pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<(), 
     for path in given.get_many::<PathBuf>("rows").into_iter().flatten() {
         let (read, skipped) = measured(&catalog, path)?;
         for why in skipped {
-            eprintln!("{}: {why}; left out", path.display());
+            tell(format_args!("{}: {why}; left out", path.display()));
         }
         rows.extend(read);
     }

@@ -1,6 +1,7 @@
 //! The fields of a request as flags, and what was typed as a request.
 
 use crate::inputs::Inputs;
+use crate::output::tell;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, error};
@@ -86,10 +87,10 @@ pub fn remark(fields: &[Field], typed: &[String]) {
         |name: &str| typed.iter().any(|word| word.strip_prefix("--").and_then(|w| w.split('=').next()) == Some(name));
     for field in fields {
         for old in field.old.iter().filter(|old| given(old)) {
-            eprintln!("note: --{old} is now --{}", field.flag);
+            tell(format_args!("note: --{old} is now --{}", field.flag));
         }
         if let Some(note) = field.note.as_ref().filter(|_| given(&field.flag)) {
-            eprintln!("note: --{} {note}", field.flag);
+            tell(format_args!("note: --{} {note}", field.flag));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `rackmath validate`, with a folder of measurements and charts of every source.
 
 use crate::failure::at;
-use crate::output::{self, Output};
+use crate::output::{self, Output, tell};
 use crate::{fit, inputs};
 use clap::ArgMatches;
 use rackmath::ask::{Question, Reply, Terms};
@@ -68,8 +68,8 @@ fn scored(catalog: &Catalog, folder: &Path, leave_out: Option<&String>) -> Resul
     let (mut card, rows) = serving::score_folder(catalog, folder)?;
     let by = leave_out.and_then(|group| group.parse::<By>().ok());
     if let Some(by) = by {
-        let tell = |done: usize, all: usize, what: &str| eprintln!("fit {done} of {all}: {what}");
-        card.cross = Some(serving::leave_out(catalog, &rows, by, &tell)?);
+        let said = |done: usize, all: usize, what: &str| tell(format_args!("fit {done} of {all}: {what}"));
+        card.cross = Some(serving::leave_out(catalog, &rows, by, &said)?);
     }
     Ok(card)
 }

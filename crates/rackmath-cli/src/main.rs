@@ -28,7 +28,7 @@ mod watch;
 
 use inputs::Inputs;
 use menu::{Does, Entry};
-use output::Output;
+use output::{Output, tell};
 use rackmath::Error;
 use rackmath::ask::{Question, Reply};
 use rackmath::field::Field;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     match asked.and_then(|typed| run(&typed, chosen, &fields)) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprint!("{}", failure::text(&error, &fields, &typed));
+            tell(failure::text(&error, &fields, &typed).trim_end());
             // 2 is misuse: what was asked cannot be answered as asked.
             ExitCode::from(2)
         }

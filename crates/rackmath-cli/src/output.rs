@@ -7,6 +7,7 @@ use rackmath::ask::Reply;
 use rackmath::plan::File as Handed;
 use rackmath_report::reply::{Detail, Part, Show, page, picture, table};
 use rackmath_report::{Style, png, svg};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -75,6 +76,11 @@ pub fn print(text: &str) -> Result<(), Error> {
     written(io::stdout().write_all(text.as_bytes()))
 }
 
+/// Says a line on standard error; nobody has to listen.
+pub fn tell(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 fn written(done: io::Result<()>) -> Result<(), Error> {
     match done {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::said(format!("standard output: {e}"))),
@@ -106,7 +112,7 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut whole = Whole::new(path)?;
     whole.file().write_all(bytes).map_err(|e| at(path, e))?;
     whole.done()?;
-    eprintln!("wrote {}", path.display());
+    tell(format_args!("wrote {}", path.display()));
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::failure::at;
 use crate::inputs::{self, Inputs};
-use crate::output::{self, Output};
+use crate::output::{self, Output, tell};
 use clap::ArgMatches;
 use rackmath::ask::{self, Question, Reply};
 use rackmath::plan::{self, Answer, File, Handover, Partial, Plan, Request};
@@ -132,7 +132,7 @@ pub fn whatif(a: &mut Asked<'_>, mut request: Fields, output: &Output) -> Result
 /// Says what moved since an older version wrote the file; refuses numbers that do not follow.
 fn check(file: &PlanFile, path: &Path, best: Option<&Plan>) -> Result<(), Error> {
     for (field, then, now) in file.check(&path.display().to_string(), best)? {
-        eprintln!("note: written by rackmath {}: {field} was {then}, is {now}", file.rackmath);
+        tell(format_args!("note: written by rackmath {}: {field} was {then}, is {now}", file.rackmath));
     }
     Ok(())
 }

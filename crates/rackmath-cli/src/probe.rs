@@ -2,7 +2,7 @@
 
 use crate::inputs;
 use crate::menu::{path, switch};
-use crate::output::{Output, print, save};
+use crate::output::{Output, print, save, tell};
 use clap::{Arg, ArgAction, ArgMatches};
 use rackmath::{Catalog, Error, ask};
 use rackmath_measure::probe::{self, Options, Probe};
@@ -35,12 +35,12 @@ pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<(), 
         tool: format!("rackmath {}", env!("CARGO_PKG_VERSION")),
     };
     let quiet = output.detail == Detail::Verdict;
-    let tell = |what: &str| {
+    let begun = |what: &str| {
         if !quiet {
-            eprintln!("measuring {}", what.trim());
+            tell(format_args!("measuring {}", what.trim()));
         }
     };
-    let probe = probe::run(&options, &tell);
+    let probe = probe::run(&options, &begun);
     let above = above(&catalog, &probe);
     let picture = || text::roofline(&probe).ok_or_else(|| Error::said("too little was measured for a roofline"));
     if let Some(path) = file("svg") {

@@ -309,6 +309,17 @@ fn what_cannot_be_judged_is_not_called_good() {
     }
 }
 
+/// A request of 200 tokens at 5.55 a second should take some 35 ms to the first and 8 ms for each other: 300 ms lost before the first are less than 199
+/// times 20 ms, though the ratio is larger.
+#[test]
+fn the_verdict_names_what_loses_most_of_a_request() {
+    let file = result("slow.json", &[("62.8", "335"), ("9.2", "28.0")]);
+    let out = rackmath(&["gauge", "--read", &file, "--on", "1xh100"]);
+    let page = text(&out.stdout);
+    assert!(page.starts_with("Not as it should be: TPOT") && page.contains("of what a request loses"), "{page}");
+    assert!(page.lines().all(|line| line.chars().count() <= 120), "{page}");
+}
+
 #[test]
 fn an_offered_rate_that_was_not_reached_is_compared_at_what_was() {
     let file = result("unreached.json", &[("\"request_rate\":5.6", "\"request_rate\":50.0")]);
@@ -365,13 +376,43 @@ fn a_replay_knows_its_model_and_its_queue() {
     let file = scrapes("queue.txt", 0.15, 0.01);
     let page = text(&rackmath(&["watch", "--replay", &file, "--on", "1xh100"]).stdout);
     assert!(page.starts_with("Not as predicted: TTFT"), "{page}");
-    assert!(page.contains("10.0 of 150.0 ms is waiting: the part is the prompt's pass"), "{page}");
+    let said = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("10.0 of 150.0 ms is waiting: the part is the prompt's pass"), "{page}");
     assert!(page.contains("beside Llama 3.1 8B") && page.contains("the prefix cache never hits"), "{page}");
     // The row of now stands where its number under way belongs.
     let rows = page.lines().skip_while(|l| !l.contains("under way   tok/s a chip")).skip(1);
     let number = |l: &str| l.split_whitespace().find_map(|w| w.replace(',', "").parse::<f64>().ok());
     let under_way: Vec<f64> = rows.filter_map(number).collect();
     assert!(under_way.len() > 3 && under_way.is_sorted(), "{under_way:?} in {page}");
+}
+
+#[test]
+fn a_slow_step_stands_in_the_verdict_beside_what_waits() {
+    let file = scrapes("slow.txt", 0.05, 0.0);
+    let slow = std::fs::read_to_string(&file).expect("written");
+    let slow: String = slow
+        .lines()
+        .map(|line| match line.rsplit_once(' ') {
+            Some((name, _)) if name.contains("num_requests_waiting") => format!("{name} 3\n"),
+            Some((name, value)) if name.contains("inter_token_latency_seconds_sum") => {
+                format!("{name} {}\n", 4.0 * value.parse::<f64>().expect("a number"))
+            }
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    std::fs::write(&file, slow).expect("written");
+    let page = text(&rackmath(&["watch", "--replay", &file, "--on", "1xh100"]).stdout).replace('\n', " ");
+    let verdict = page.split("vllm over").next().unwrap_or_default();
+    assert!(verdict.starts_with("Look at this: 3 requests wait") && verdict.contains("TPOT"), "{page}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_the_same_to_both() {
+    let gauge = rackmath(&["gauge", "http://127.0.0.1:9", "--on", "h200"]);
+    let watch = rackmath(&["watch", "http://127.0.0.1:9", "--on", "h200", "--once"]);
+    assert_eq!((gauge.status.code(), watch.status.code()), (Some(3), Some(3)));
+    assert!(text(&watch.stderr).contains("hint: expected an OpenAI-compatible server"), "{}", text(&watch.stderr));
+    assert_eq!(text(&gauge.stderr), text(&watch.stderr));
 }
 
 #[test]

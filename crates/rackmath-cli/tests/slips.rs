@@ -24,6 +24,8 @@ fn mistyped_names_get_the_nearest() {
         ("price opsu-4.8", "opus-4.8"),
         ("price opus-4.8 --mode fsat", "\"fast\""),
         ("price opus-4.8 -i 10k --cached 5k --offer 5min", "5m"),
+        ("price opus-4.8 -i 100k --cached 1.5", "a share up to 1, such as 0.8 or 80%, or whole tokens"),
+        ("goodput --chips 8 --on h100 --chip-mtbf 5q", "30d or 5y"),
         ("cache --tiers nvme-loca", "nvme-local"),
         ("cost --sheet gpt-55", "gpt-5.5"),
         ("deduce gpt-55", "gpt-5.5"),
@@ -280,4 +282,14 @@ fn a_verdict_quotes_what_can_be() {
     assert!(shown("glossary goodput").contains("requests a second that meet their targets"));
     let page = shown("pipeline --schedule 1f1b --stages 8 --micro-batches 32");
     assert!(page.contains("78.0 s in any order; split backward passes or chunks can take less"), "{page}");
+}
+
+/// One line a machine, none broken inside a word.
+#[test]
+fn machines_fit_a_terminal() {
+    for width in [80, 100, 140] {
+        let page = shown(&format!("systems --width {width}"));
+        assert!(page.lines().all(|line| line.chars().count() <= width), "{page}");
+        assert!(page.lines().count() < 60 && page.contains("72 x gb200 ") && page.contains("PF fp8"), "{page}");
+    }
 }

@@ -31,7 +31,8 @@ fn written(given: &str, expected: &str, example: &str) -> String {
     if let Some(n) = minutes.filter(|_| expected == "a time") {
         return format!("write {n}min for minutes or {n}ms for milliseconds");
     }
-    format!("write it like {example}")
+    let also = if expected == "a time" { ", 60s, 10min, 8h, 30d or 5y" } else { "" };
+    format!("write it like {example}{also}")
 }
 
 /// One spelling of a unit and what it is worth in the base unit.
@@ -111,7 +112,9 @@ mod tests {
         assert!("900 gb/s".parse::<ByteRate>().is_err());
         assert!("50".parse::<Seconds>().is_err());
         let error = "fast".parse::<Seconds>().unwrap_err();
-        assert_eq!(error.to_string(), "\"fast\" is not a time; write it like 50ms");
+        assert_eq!(error.to_string(), "\"fast\" is not a time; write it like 50ms, 60s, 10min, 8h, 30d or 5y");
+        // A year of 365.25 days.
+        assert_eq!("2y".parse(), Ok(Seconds::days(730.5)));
         let bare = "30".parse::<Seconds>().expect_err("thirty what?").to_string();
         assert_eq!(bare, "\"30\" is not a time; it has no unit: write 30ms or 30s");
     }

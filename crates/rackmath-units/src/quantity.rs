@@ -182,7 +182,7 @@ use crate::show::Style;
 quantity! {
     Seconds, base s, show Style::Time, expects "a time", such_as "50ms",
     units { ms = 1e-3, us = 1e-6, ns = 1e-9, hours = 3600.0, days = 86_400.0 },
-    parse ["s" = 1.0, "ms" = 1e-3, "us" = 1e-6, "µs" = 1e-6, "μs" = 1e-6, "ns" = 1e-9, "min" = 60.0, "h" = 3600.0, "d" = 86_400.0]
+    parse ["s" = 1.0, "ms" = 1e-3, "us" = 1e-6, "µs" = 1e-6, "μs" = 1e-6, "ns" = 1e-9, "min" = 60.0, "h" = 3600.0, "d" = 86_400.0, "y" = 31_557_600.0]
 }
 
 impl Seconds {

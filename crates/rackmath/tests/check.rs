@@ -641,6 +641,14 @@ fn a_flag_of_another_server_is_told_its_own_name() {
 }
 
 #[test]
+fn a_flag_that_is_near_no_other_is_not_told_one() {
+    let said =
+        |flag: &str| format!("{:?}", checked(&format!("vllm serve Qwen/Qwen3-32B {flag} 3"), "h100", "").cautions);
+    assert!(said("--foo-bar").contains("flag_unknown") && !said("--foo-bar").contains("near"), "{}", said("--foo-bar"));
+    assert!(said("--gpu-memory-utilisation").contains("--gpu-memory-utilization"));
+}
+
+#[test]
 fn a_degree_that_the_model_does_not_allow_is_not_asked_for_on_more_chips() {
     let of = |on: &str, tp: Option<u64>, ep: Option<u64>| {
         let mut l = layout::Request::default();

@@ -598,3 +598,24 @@ fn the_rate_that_holds_is_the_one_that_is_solved_for() {
     let solved = asked(&Request { seek, ..base }).solved.unwrap();
     assert_eq!(a.problem.unwrap().holds_requests_per_s, solved.value);
 }
+
+/// An H100 that does nothing else computes some 41,700 tokens of prompts a second, which at $1.30 an hour are $0.0087 a million: no way to serve them is
+/// cheaper, whatever a pass carries for nothing. What is sold comes to what the chip costs.
+#[test]
+fn a_prompt_costs_no_less_than_it_takes_alone() {
+    let base = Request { concurrency: Some(8.0), ..request("llama-3.1-8b", "h100", "vllm") };
+    let eager = Request { enforce_eager: true, ..base.clone() };
+    for (name, r) in [("graphs", base), ("eager", eager)] {
+        let s = served(&r);
+        let (input, output) = (s.usd_per_mtok_input.unwrap(), s.usd_per_mtok_output.unwrap());
+        assert!(input > 0.0085 && input < output, "{name}: {input} {output}");
+        let sold = s.requests_per_s.value * (input * r.isl + output * r.osl) * 3600.0 / 1e6;
+        assert!((sold / 1.30 - 1.0).abs() < 0.01, "{name}: {sold}");
+    }
+}
+
+#[test]
+fn a_model_without_a_head_is_asked_for_vectors() {
+    let a = asked(&Request { isl: 512.0, rate_per_s: Some(20.0), ..request("qwen3-embedding-8b", "l4", "vllm") });
+    assert!(a.served.is_none() && a.embedding.is_some() && a.osl == 0.0, "{a:?}");
+}

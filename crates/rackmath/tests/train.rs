@@ -254,10 +254,13 @@ fn adapters_that_do_not_fit_are_offered_weights_in_4_bits() {
     assert!(narrow.fits && narrow.with["lora"] == 16 && narrow.with["qlora"] == true, "{:?}", narrow.with);
 }
 
-/// What all weights trained are said to take is what the page of that says.
+/// What all weights trained are said to take is what the page of that says, in the program that trains the adapters.
 #[test]
-fn adapters_are_held_against_the_page_of_all_weights() {
+fn adapters_are_held_against_the_page_of_all_weights_in_the_same_program() {
     let base = of("llama-3.1-8b", "hgx-h100", 8, 256, 4096);
-    let (full, tuned) = (asked(&base), asked(&Request { lora: Some(16), ..base.clone() }).tuned.unwrap());
-    assert!(full.fits && tuned.full_step_s == Some(full.step_s), "{tuned:?}");
+    let lora = asked(&Request { lora: Some(16), ..base.clone() });
+    let tuned = lora.tuned.unwrap();
+    let full = asked(&Request { stack: Some("torchtitan".into()), ..base });
+    assert_eq!(full.stack, lora.stack);
+    assert!(full.fits && tuned.full_step_s == Some(full.step_s) && lora.step_s < full.step_s, "{tuned:?}");
 }

@@ -50,7 +50,7 @@ pub struct Beside {
     pub binds: Option<Remark>,
     /// What the prediction rests on.
     pub evidence: Option<Remark>,
-    /// What cannot be first, then what is slower than predicted, then what is faster; the largest disagreement of each first.
+    /// What cannot be first, then what is slower than predicted, what a request loses most by first, then what is faster.
     pub blame: Vec<Remark>,
     pub problem: Option<Remark>,
 }
@@ -267,8 +267,14 @@ pub fn compared(answer: &estimate::Answer, o: &Observed, seen: Seen<'_>, limit_m
 fn blame(rows: &[Row], served: &estimate::Served, o: &Observed, seen: Seen<'_>, limit_ms: Option<f64>) -> Vec<Remark> {
     let mut off: Vec<(&Row, f64)> =
         rows.iter().filter(|r| r.inside == Some(false)).filter_map(|r| Some((r, r.factor()?))).collect();
-    // What is slower has a part to blame; what is faster has none, and stands behind.
-    off.sort_by(|(a, x), (b, y)| a.faster().cmp(&b.faster()).then(y.ln().abs().total_cmp(&x.ln().abs())));
+    // What is slower has a part to blame; what is faster has none, and stands behind. Of the parts that loses most of a request comes first,
+    // then what follows from them.
+    let lost = |row: &Row| lost_ms(row, o).unwrap_or(0.0);
+    off.sort_by(|(a, x), (b, y)| {
+        let parts = lost(b).total_cmp(&lost(a));
+        a.faster().cmp(&b.faster()).then(parts).then(y.ln().abs().total_cmp(&x.ln().abs()))
+    });
+    let all: f64 = rows.iter().map(lost).sum();
     let drafts = seen.measured.and_then(|m| m.counters).is_some_and(|c| c.drafted.is_some_and(|n| n > 0.0));
     let tpot = o.tpot_ms.mean.zip(limit_ms).filter(|_| !drafts);
     let mut out: Vec<Remark> = Vec::new();
@@ -281,7 +287,8 @@ fn blame(rows: &[Row], served: &estimate::Served, o: &Observed, seen: Seen<'_>, 
         };
         let said = said.with("figure", row.name).with("factor", factor).with("unit", row.unit);
         let said = said.with("measured", row.measured).with("predicted", row.predicted.map(|p| p.value));
-        out.push(said.with("causes", causes));
+        let share = Some(lost(row) / all).filter(|share| !row.faster() && *share > 0.0 && *share < 1.0);
+        out.push(said.with("lost", share).with("causes", causes));
     }
     if let Some(kv) = seen.found.and_then(|f| f.kv_tokens) {
         let room = served.room * (o.isl.unwrap_or(0.0) + o.osl.unwrap_or(0.0));
@@ -293,6 +300,18 @@ fn blame(rows: &[Row], served: &estimate::Served, o: &Observed, seen: Seen<'_>, 
         out.insert(0, says("gauge_client_late").with("ms", m.summary.client.lag_p99_s * 1e3));
     }
     out
+}
+
+/// What a request loses by one of its two parts: the wait for its first token once, the time per token with each of the others. Nothing for
+/// figures that follow from these.
+fn lost_ms(row: &Row, o: &Observed) -> Option<f64> {
+    let late = row.measured? - row.predicted?.value;
+    let times = match row.name {
+        "TTFT" => 1.0,
+        "TPOT" => (o.osl.unwrap_or(2.0) - 1.0).max(1.0),
+        _ => return None,
+    };
+    Some((late * times).max(0.0))
 }
 
 /// What can make a figure better than predicted.

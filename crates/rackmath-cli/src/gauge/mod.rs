@@ -11,7 +11,7 @@ use crate::failure;
 use crate::flags;
 use crate::inputs::{self, Inputs};
 use crate::menu::{option, path, switch};
-use crate::output::{Output, print, save};
+use crate::output::{Output, print, save, tell};
 use crate::socket::{self, seconds};
 use beside::{Beside, Row, Seen};
 use clap::{Arg, ArgMatches};
@@ -374,7 +374,7 @@ fn from_server(
         says("gauge_begins").with("target", server.client.target.to_string()).with("model", &server.found.model);
     let begins =
         begins.with("engine", engine).with("warmup", warmup).with("load", page::intention(&plan, schedule.len()));
-    eprintln!("{}", words(&begins));
+    tell(format_args!("{}", words(&begins)));
     server.warm(&plan, warmup, &stop)?;
     if let Some(rungs) = given.get_one::<String>("ladder") {
         return climbed(&server, &plan, rungs, duration, &stop, output);
@@ -423,8 +423,8 @@ fn from_server(
 }
 
 /// Nobody answered: said as an error is, but what was typed was no misuse.
-fn nobody(error: &Error, output: &Output) -> Result<u8, Error> {
-    eprint!("{}", failure::text(error, &fields(), &[]));
+pub fn nobody(error: &Error, output: &Output) -> Result<u8, Error> {
+    tell(failure::text(error, &fields(), &[]).trim_end());
     if output.json {
         let shown = error.shown(str::to_owned, |field| format!("--{}", field.replace('_', "-")));
         print(&rackmath::ask::json(&Failed { error: shown.problem, hint: shown.hint, exit_code: 3 })?)?;
@@ -447,7 +447,7 @@ fn climbed(server: &Server, plan: &Plan, rungs: &str, seconds: f64, stop: &Stop,
     let each = (seconds / rates.len() as f64).max(2.0);
     let steps = server.ladder(plan, &rates, each, stop, |step| {
         let verdict = says(if step.holds() { "gauge_holds" } else { "gauge_holds_not" });
-        eprintln!("{}", words(&says("gauge_rung").with("rate", step.rate).with("verdict", verdict)));
+        tell(format_args!("{}", words(&says("gauge_rung").with("rate", step.rate).with("verdict", verdict))));
     })?;
     let (held, failed) = knee(&steps);
     let tainted = steps.iter().any(|s| s.measured.summary.client.tainted);

@@ -164,16 +164,28 @@ fn head(said: &[Remark], good: bool, style: Style) -> String {
     format!("{}\n", if good { style.bold(text.trim_end()) } else { style.bad(text.trim_end()) })
 }
 
+/// A line, folded under where its text begins.
+fn line(out: &mut String, style: Style, first: &str, text: &str) {
+    out.push_str(&style.wrapped(first, &" ".repeat(first.len()), text));
+}
+
+/// The same, in a lower voice.
+fn dim(out: &mut String, style: Style, first: &str, text: &str) {
+    let text = style.wrapped(first, &" ".repeat(first.len()), text);
+    let _ = writeln!(out, "{}", style.dim(text.trim_end()));
+}
+
 /// What the prediction is for and rests on, what binds by it, and which other figures are off; the worst stands in the verdict.
 fn predicted(out: &mut String, beside: &Result<Beside, Remark>, judged: bool, style: Style) {
     let Ok(b) = beside else { return };
     let whose = says("gauge_predicted_for").with("model", &b.model).with("machine", &b.machine);
-    let _ = writeln!(out, "\n  {}", words(&whose.with("engine", &b.engine)));
+    out.push('\n');
+    line(out, style, "  ", &words(&whose.with("engine", &b.engine)));
     if let Some(e) = &b.evidence {
-        let _ = writeln!(out, "  {}", style.dim(&words(e)));
+        dim(out, style, "  ", &words(e));
     }
     if let Some(binds) = &b.binds {
-        let _ = writeln!(out, "  {}", words(&says("gauge_bound_by").with("what", binds)));
+        line(out, style, "  ", &words(&says("gauge_bound_by").with("what", binds)));
     }
     if let Some(p) = &b.problem {
         let _ = writeln!(out, "  {}", style.bad(&words(p)));
@@ -206,12 +218,12 @@ pub fn read(o: &Observed, rows: &[Row], beside: &Result<Beside, Remark>, missed:
     let model = o.model.as_ref().map_or_else(|| says("gauge_read_no_model"), Remark::from);
     let said = says("gauge_read").with("model", model).with("load", load).with("isl", length(o.isl));
     let said = said.with("osl", length(o.osl)).with("completed", o.completed).with("failed", o.failed);
-    let _ = writeln!(out, "  {}", words(&said));
+    line(&mut out, style, "  ", &words(&said));
     out.push('\n');
     out.push_str(&table(rows, style, false));
     predicted(&mut out, beside, judged, style);
     for note in &o.notes {
-        let _ = writeln!(out, "  {}", style.dim(&format!("note: {note}")));
+        dim(&mut out, style, "  note: ", note);
     }
     out
 }
@@ -247,19 +259,12 @@ pub fn measured(
         (!f.flags.is_empty()).then(|| f.flags.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")),
     ];
     let told: Vec<String> = told.into_iter().flatten().map(|t| t.trim().to_owned()).collect();
-    let _ = writeln!(
-        out,
-        "  found: {}",
-        if told.is_empty() { words(&says("gauge_found_nothing")) } else { told.join("; ") }
-    );
+    let told = if told.is_empty() { words(&says("gauge_found_nothing")) } else { told.join("; ") };
+    line(&mut out, style, "  found: ", &told);
     let w = &s.window;
-    let _ = writeln!(
-        out,
-        "  sent:  {}; measured prompts {}, answers {} tokens",
-        words(&intention(plan, s.counts.asked as usize)),
-        digits(s.isl),
-        digits(s.osl)
-    );
+    let sent = words(&intention(plan, s.counts.asked as usize));
+    let sent = format!("{sent}; measured prompts {}, answers {} tokens", digits(s.isl), digits(s.osl));
+    line(&mut out, style, "  sent:  ", &sent);
     let _ = writeln!(
         out,
         "  taken: {} of {} requests, {} to {} s{}",
@@ -271,20 +276,20 @@ pub fn measured(
     );
     if s.one_in > 1 {
         let said = says("gauge_sampled").with("one_in", s.one_in as f64);
-        let _ = writeln!(out, "         {}", style.dim(&words(&said)));
+        dim(&mut out, style, "         ", &words(&said));
     }
     if w.lengths < judge::LENGTHS && !w.whole {
         let said = says("gauge_short_run").with("lengths", w.lengths).with("least", judge::LENGTHS);
-        let _ = writeln!(out, "         {}", style.dim(&words(&said)));
+        dim(&mut out, style, "         ", &words(&said));
     }
     let c = &s.client;
     let lag = format!("{:.3} ms at p99 (limit {:.2})", c.lag_p99_s * 1e3, c.lag_limit_s * 1e3);
     let cpu = c.cpu.map_or_else(String::new, |x| format!(", {:.0} % of a core", x * 100.0));
-    let line = format!("  client: late by {lag}{cpu}; {} new connections, {} replaced", c.opened, c.reopened);
+    let client = format!("  client: late by {lag}{cpu}; {} new connections, {} replaced", c.opened, c.reopened);
     let _ = writeln!(
         out,
         "{}",
-        if c.tainted { style.bad(&format!("{line}: {}", words(&says("gauge_tainted")))) } else { line }
+        if c.tainted { style.bad(&format!("{client}: {}", words(&says("gauge_tainted")))) } else { client }
     );
     counts(&mut out, m, style);
     out.push('\n');
@@ -294,7 +299,7 @@ pub fn measured(
         let _ = writeln!(out, "  {}", style.bad(&words(&says("gauge_grows"))));
     }
     if let Some((share, rate)) = s.good {
-        let _ = writeln!(out, "  {}", words(&says("gauge_met").with("share", share).with("rate", rate)));
+        line(&mut out, style, "  ", &words(&says("gauge_met").with("share", share).with("rate", rate)));
     }
     predicted(&mut out, beside, judged, style);
     out
@@ -320,17 +325,17 @@ fn spread(out: &mut String, s: &Summary, style: Style) {
     if let Some(half) = s.ttft.as_ref().and_then(|t| t.half_width) {
         let tpot = s.tpot.as_ref().and_then(|t| t.half_width).unwrap_or(0.0);
         let said = says("gauge_intervals").with("ttft", half * 1e3).with("tpot", tpot * 1e3);
-        let _ = writeln!(out, "  {}", style.dim(&words(&said)));
+        dim(out, style, "  ", &words(&said));
     }
     let said = says("gauge_under_way").with("running", s.running).with("per_chunk", s.per_chunk);
-    let _ = writeln!(out, "  {}", words(&said.with("cached", s.cached.filter(|c| *c > 0.0))));
+    line(out, style, "  ", &words(&said.with("cached", s.cached.filter(|c| *c > 0.0))));
 }
 
 fn counts(out: &mut String, m: &Measured, style: Style) {
     let c = &m.summary.counts;
     let said = says("gauge_counts").with("asked", c.asked).with("sent", c.sent).with("answered", c.answered);
     let said = said.with("input", c.input_tokens).with("output", c.output_tokens);
-    let _ = writeln!(out, "  counts: {}", words(&said));
+    line(out, style, "  counts: ", &words(&said));
     for (kind, n) in &c.faults {
         let example = c.examples.iter().find(|e| e.starts_with(kind.as_str())).map_or("", String::as_str);
         let _ = writeln!(
@@ -353,7 +358,7 @@ fn counts(out: &mut String, m: &Measured, style: Style) {
         Ended::Gone => Some(says("gauge_gone")),
     });
     for said in said {
-        let _ = writeln!(out, "          {}", words(&said));
+        line(out, style, "          ", &words(&said));
     }
     if let Some(own) = &m.counters {
         let pairs = [
@@ -369,7 +374,7 @@ fn counts(out: &mut String, m: &Measured, style: Style) {
         });
         let said: Vec<Remark> = compared.collect();
         if !said.is_empty() {
-            let _ = writeln!(out, "  {}", words(&says("gauge_counters").with("said", said)));
+            line(out, style, "  ", &words(&says("gauge_counters").with("said", said)));
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::failure;
 use crate::gauge::beside::{self, Beside, Seen};
 use crate::inputs::{self, Inputs};
 use crate::menu::{option, path, switch};
-use crate::output::{Output, Whole, print};
+use crate::output::{Output, Whole, print, tell};
 use crate::socket::{self, seconds};
 use crate::{flags, gauge};
 use clap::{Arg, ArgMatches};
@@ -17,7 +17,7 @@ use rackmath::field::{Field, put};
 use rackmath::figure::{Figure, Mark};
 use rackmath::remark::{Remark, says};
 use rackmath::{Catalog, Error};
-use rackmath_measure::gauge::{Client, Found, Limits, Stop, discovered, scraped};
+use rackmath_measure::gauge::{Client, Found, Limits, Stop, discovered, no_answer, scraped};
 use rackmath_measure::prometheus::{Reading, Scrape};
 use rackmath_measure::read::{Observed, Times};
 use rackmath_measure::watch::{MARK, Taken, View, replayed, view};
@@ -153,9 +153,10 @@ fn live(watch: &mut Watch<'_>, given: &ArgMatches, interval: f64, output: &Outpu
     let client = socket::client(given, Limits { total_s: 30.0, head_s: 30.0, ..Limits::default() })?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| Error::said(e.to_string()))?;
-    let found = runtime
-        .block_on(discovered(&client, socket::model(given)))
-        .map_err(|fault| Error::said(format!("{}: {fault}", client.target)))?;
+    let found = match runtime.block_on(discovered(&client, socket::model(given))) {
+        Ok(found) => found,
+        Err(fault) => return gauge::nobody(&no_answer(&client, &fault).into(), output),
+    };
     if !found.metrics {
         return Err(Error::said(format!(
             "{} shows no metrics of an engine that is known ({})",
@@ -208,7 +209,7 @@ fn look_at(
     let scrape: Option<Scrape> = runtime.block_on(scraped(client));
     let at = begun.elapsed().as_secs_f64();
     let Some(scrape) = scrape else {
-        eprintln!("{}: no metrics this time", client.target);
+        tell(format_args!("{}: no metrics this time", client.target));
         return Ok(None);
     };
     if let Some(file) = given.get_one::<PathBuf>("save-scrapes") {

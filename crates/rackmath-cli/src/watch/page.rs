@@ -88,11 +88,19 @@ fn compared(s: &Shown) -> impl Iterator<Item = &Row> {
     rows.filter(|r| r.measured.is_some() && r.predicted.is_some())
 }
 
+/// What is slower than predicted, without its causes, which stand below.
+fn slow(s: &Shown) -> Option<Remark> {
+    let mut worst = s.beside.as_ref()?.blame.first().filter(|why| why.says == "gauge_more")?.clone();
+    worst.with.remove("causes");
+    Some(worst)
+}
+
 /// What the interval comes to: what is wrong, or that nothing is, and how sure that is.
 fn verdict(s: &Shown) -> (Remark, bool) {
     if let Some(first) = s.view.alerts.first().filter(|alert| alert.grave()) {
         let more = Some(s.view.alerts.len() - 1).filter(|more| *more > 0);
-        return (says("watch_verdict_alert").with("first", alerted(first)).with("more", more), false);
+        let said = says("watch_verdict_alert").with("first", alerted(first)).with("more", more);
+        return (said.with("slow", slow(s)), false);
     }
     let blame = s.beside.as_ref().and_then(|b| b.blame.first());
     match blame {
@@ -109,14 +117,15 @@ fn verdict(s: &Shown) -> (Remark, bool) {
 pub fn text(s: &Shown, output: &Output) -> String {
     let (v, style) = (&s.view, output.style);
     let (said_first, good) = verdict(s);
-    let line = words(&said_first);
-    let mut out = format!("{}\n", if good { style.bold(&line) } else { style.bad(&line) });
+    let line = style.wrapped("", "", &words(&said_first));
+    let line = line.trim_end();
+    let mut out = format!("{}\n", if good { style.bold(line) } else { style.bad(line) });
     if output.detail == Detail::Verdict {
         return out;
     }
     let _ = writeln!(out, "\n{}", style.bold(&format!("{} over {} s", v.engine, digits(v.seconds))));
     for line in said(v) {
-        let _ = writeln!(out, "  {}", words(&line));
+        out.push_str(&style.wrapped("  ", "    ", &words(&line)));
     }
     // The first stands in the verdict if something is wrong.
     for alert in v.alerts.iter().enumerate().filter(|(i, alert)| *i > 0 || !alert.grave()).map(|(_, alert)| alert) {
@@ -139,12 +148,12 @@ pub fn text(s: &Shown, output: &Output) -> String {
             );
         }
         for line in s.beside.iter().flat_map(|b| &b.blame) {
-            let _ = writeln!(out, "    - {}", words(line));
+            out.push_str(&style.wrapped("    - ", "      ", &words(line)));
         }
         out.push('\n');
     }
     for line in below(s) {
-        let _ = writeln!(out, "  {}", words(&line));
+        out.push_str(&style.wrapped("  ", "    ", &words(&line)));
     }
     curve(&mut out, s, style);
     if let Some(why) = &s.without {

@@ -25,6 +25,6 @@ pub use prompt::{Endpoint, Writing, safe_ids};
 pub use record::{Counted, Counts, KEPT_BYTES, Log, Record};
 pub use run::{Ceiling, Ended, Load, Run, run};
 pub use schedule::{Arrival, Arrivals, Drawn, Follow, Lengths, MOST_REQUESTS, Schedule, Sharing, drawn, replayed};
-pub use session::{Measured, Plan, Server, Step, knee};
+pub use session::{Measured, Plan, Server, Step, knee, no_answer};
 pub use summary::{Client as ClientHealth, FOR_P99, Figure, Summary, Targets, Window, summary};
 pub use target::{Key, Target};

@@ -101,7 +101,8 @@ impl Counters {
     }
 }
 
-fn no_answer(client: &Client, fault: &Fault) -> SpecError {
+/// That a server does not answer, and what was expected there.
+pub fn no_answer(client: &Client, fault: &Fault) -> SpecError {
     let hint = match fault {
         Fault::Tls(_) => {
             "expected TLS with a certificate for that host from an authority that is trusted: --ca FILE names another, http:// goes without"

@@ -98,7 +98,7 @@ pub(super) fn chips(out: &mut Page, a: &chips::Answer) {
     };
     out.each(&a.chips).some(&[
         (true, ("chip", &|c| c.id.clone())),
-        (true, ("memory", &|c| bytes(c.capacity_bytes))),
+        (true, ("memory", &|c| bytes(c.memory_bytes))),
         (true, ("bandwidth", &|c| byte_rate(c.bandwidth_bytes_per_s))),
         (true, ("drain", &|c| seconds(c.drain_s))),
         (true, ("bf16", &|c| speed(c, "bf16"))),
@@ -111,7 +111,7 @@ pub(super) fn chips(out: &mut Page, a: &chips::Answer) {
         (wide, ("scale-up", &|c| or_dash(c.scale_up_bytes_per_s, byte_rate))),
         (wide, ("domain", &|c| c.domain.to_string())),
     ]);
-    out.note("dense peaks; R = (F/2) w / W; $/h is a contract price where known; one chip's name shows its sources");
+    out.note("memory as the driver reports it, drain the time to read it once; dense peaks; R = (F/2) w / W; $/h is a contract price where known; one chip's name shows its sources");
 }
 
 /// Few chips, one column each.
@@ -123,7 +123,8 @@ fn side_by_side(out: &mut Page, chips: &[chips::Card]) {
             rows.push(led(label, chips.iter().map(|c| or_dash(value(c), |v| v))));
         }
     };
-    row("memory", &|c| Some(format!("{} {}", bytes(c.capacity_bytes), c.memory)));
+    row("memory", &|c| Some(format!("{} {}", bytes(c.memory_bytes), c.memory)));
+    row("  as sold", &|c| Some(bytes(c.capacity_bytes)));
     row("bandwidth", &|c| Some(byte_rate(c.bandwidth_bytes_per_s)));
     row("drain time", &|c| Some(seconds(c.drain_s)));
     for math in ["bf16", "fp16", "fp8", "fp4", "int8"] {
@@ -145,11 +146,13 @@ fn side_by_side(out: &mut Page, chips: &[chips::Card]) {
 fn chip(out: &mut Page, c: &chips::Card) {
     let style = out.style;
     out.line(format!("{}  {}", style.bold(&c.name), style.dim(&format!("{}, {} die(s)", c.generation, c.dies))));
-    let (memory, bandwidth) = (bytes(c.capacity_bytes), byte_rate(c.bandwidth_bytes_per_s));
+    let (memory, bandwidth) = (bytes(c.memory_bytes), byte_rate(c.bandwidth_bytes_per_s));
     let peak = or(peak(c, "bf16", true), "", |p| format!(", {} dense in {}", flop_rate(p.flop_per_s), p.math));
     out.verdict(format!("{memory} at {bandwidth}{peak}"));
     out.figures();
-    out.field("memory", format!("{memory} {} at {bandwidth}, read once in {}", c.memory, seconds(c.drain_s)));
+    let sold = bytes(c.capacity_bytes);
+    let read = seconds(c.drain_s);
+    out.field("memory", format!("{memory} {} (sold as {sold}) at {bandwidth}, read once in {read}", c.memory));
     for p in &c.peaks {
         let (rate, intensity, ridge) = (flop_rate(p.flop_per_s), three(p.intensity), three(p.ridge));
         out.field(&format!("{} dense", p.math), format!("{rate}, {intensity} FLOP/B, R = {ridge}"));
@@ -181,26 +184,48 @@ fn chip(out: &mut Page, c: &chips::Card) {
 
 pub(super) fn systems(out: &mut Page, a: &systems::Answer) {
     out.uncut();
+    // What a line has room for without breaking words, the rest where the terminal is wider.
+    let (wide, usual) = (out.style.width >= 140, out.style.width >= 96);
     let link = |l: &systems::LevelCard| byte_rate(l.bandwidth_bytes_per_s);
-    out.each(&a.systems).columns(&[
-        ("system", &|s| s.id.clone()),
-        ("chips", &|s| format!("{} x {}", s.chips, s.chip)),
-        ("dies", &|s| s.dies.to_string()),
-        ("memory", &|s| bytes(s.capacity_bytes)),
-        ("bandwidth", &|s| byte_rate(s.bandwidth_bytes_per_s)),
-        ("drain", &|s| seconds(s.drain_s)),
-        ("peak", &|s| format!("{} {}", flop_rate(s.peak_flop_per_s), s.peak_math)),
-        ("scale-up", &|s| or_dash(s.levels.first(), |l| format!("{} {}", link(l), l.topology))),
-        ("scale-out", &|s| or_dash(s.levels.get(1), link)),
-        ("power", &|s| or_dash(s.power_w, watts)),
+    out.verdict(in_short(&a.systems));
+    out.each(&a.systems).some(&[
+        (true, ("system", &|s| s.id.clone())),
+        (true, ("chips", &|s| format!("{} x {}", s.chips, s.chip))),
+        (wide, ("dies", &|s| s.dies.to_string())),
+        (true, ("memory", &|s| bytes(s.capacity_bytes))),
+        (wide, ("bandwidth", &|s| byte_rate(s.bandwidth_bytes_per_s))),
+        (usual, ("drain", &|s| seconds(s.drain_s))),
+        (true, ("peak", &|s| format!("{} {}", flop_rate(s.peak_flop_per_s).replace("FLOP/s", "F"), s.peak_math))),
+        (true, ("scale-up", &|s| or_dash(s.levels.first(), link))),
+        (wide, ("by", &|s| or_dash(s.levels.first(), |l| l.topology.clone()))),
+        (wide, ("scale-out", &|s| or_dash(s.levels.get(1), link))),
+        (usual, ("power", &|s| or_dash(s.power_w, watts))),
     ]);
     if let [one] = a.systems.as_slice() {
+        let [drain, all] = [seconds(one.drain_s), byte_rate(one.bandwidth_bytes_per_s)];
+        out.field("memory", format!("read at {all}, once in {drain}; {} dies", one.dies));
         for l in &one.levels {
-            out.wrapped(&format!("  {}: ", l.name), "    ", format!("{} chips, {}", l.chips, l.source));
+            let joined = format!("{} chips, {} {}, {}", l.chips, link(l), l.topology, l.source);
+            out.wrapped(&format!("  {}: ", l.name), "    ", joined);
         }
         for (what, value, source) in &one.facts {
             out.wrapped(&format!("  {what}: "), "    ", format!("{value} ({source})"));
         }
+    } else if !wide {
+        out.note("dense peaks of all chips; a machine by itself, or --width 140, shows bandwidth, dies, topology and scale-out");
+    }
+}
+
+/// How many machines, and from which memory to which.
+fn in_short(all: &[systems::Card]) -> String {
+    let by = |a: &&systems::Card, b: &&systems::Card| a.capacity_bytes.total_cmp(&b.capacity_bytes);
+    let said = |s: &systems::Card| format!("{} ({})", bytes(s.capacity_bytes), s.id);
+    match (all, all.iter().min_by(by), all.iter().max_by(by)) {
+        ([one], ..) => format!("{} x {}, {} of memory in all", one.chips, one.chip, bytes(one.capacity_bytes)),
+        (_, Some(least), Some(most)) => {
+            format!("{} machines, memory from {} to {}", all.len(), said(least), said(most))
+        }
+        _ => String::new(),
     }
 }
 

@@ -6,6 +6,7 @@ use super::prelude::*;
 use rackmath::compare::{Answer, Column, Flip, Win};
 use rackmath::frontier::{self, Lead};
 use rackmath::hardware;
+use rackmath::plan::Best;
 use std::collections::BTreeMap;
 
 pub(super) fn compare(out: &mut Page, a: &Answer, figure: &Figure) {
@@ -187,27 +188,59 @@ pub(super) fn hardware(out: &mut Page, a: &hardware::Answer) {
 
 /// Units stand under the table.
 fn ranking(out: &mut Page, a: &hardware::Answer) {
+    if a.objective == Best::Energy {
+        return by_energy(out, a);
+    }
     out.each(&a.rows).columns(&[
         ("", &|r| r.name.clone()),
-        ("price", &|r| {
-            let basis = if r.price_basis == "on-demand" { "od" } else { &r.price_basis };
-            format!("{} {basis}", usd(r.usd_per_chip_hour))
-        }),
+        ("price", &priced),
         ("cost", &|r| or_dash(Measure::UsdPerMtok.of(&r.plan), |cost| usd(cost.value))),
-        ("behind", &|r| match r.behind.value {
-            b if b <= 1.0 => "-".to_owned(),
-            b => format!("x{}{}", three(b), if r.too_close { "~" } else { "" }),
-        }),
+        ("behind", &behind),
         ("flips at", &|r| or_dash(r.flips_at_usd_per_chip_hour, usd)),
         ("chip", &|r| three(r.plan.tok_s_per_chip.value)),
         ("user", &|r| three(r.plan.tok_s_per_user.value)),
         ("evidence", &|r| graded(r.plan.evidence.as_ref()).to_owned()),
-        ("deployment", &|r| format!("{} x {}", r.plan.replicas, words(&short(&r.plan.deployment)))),
+        ("deployment", &deployment),
     ]);
     let note = "price and flip in $ per chip and hour (od: on demand); cost in $/Mtok; chip and user in output tok/s; ~ not to be told apart from the best; (prompts | answers) where they have chips of their own; \
-                flips at: the price at which it costs what the best does, for the best what the second does";
+               flips at: the price at which it costs what the best does, for the best what the second does";
     out.paragraph("  ", out.style.dim(note));
     out.gap();
+}
+
+/// The same where energy decides: joules and the kind of power they rest on, instead of what prices would turn.
+fn by_energy(out: &mut Page, a: &hardware::Answer) {
+    out.each(&a.rows).columns(&[
+        ("", &|r| r.name.clone()),
+        ("J/token", &|r| or_dash(Measure::JoulesPerToken.of(&r.plan), |j| three(j.value))),
+        ("power", &|r| if r.power_basis == "all in" { "all in".to_owned() } else { "TDP".to_owned() }),
+        ("behind", &behind),
+        ("cost", &|r| or_dash(Measure::UsdPerMtok.of(&r.plan), |cost| usd(cost.value))),
+        ("chip", &|r| three(r.plan.tok_s_per_chip.value)),
+        ("user", &|r| three(r.plan.tok_s_per_user.value)),
+        ("evidence", &|r| graded(r.plan.evidence.as_ref()).to_owned()),
+        ("deployment", &deployment),
+    ]);
+    let note = "J/token: joules for an output token, its prompt included; power: what they rest on, all in (with its share of host and cooling) or TDP (thermal design power of the chip alone); cost in $/Mtok; \
+               chip and user in output tok/s; ~ not to be told apart from the best; (prompts | answers) where they have chips of their own";
+    out.paragraph("  ", out.style.dim(note));
+    out.gap();
+}
+
+fn priced(r: &hardware::Row) -> String {
+    let basis = if r.price_basis == "on-demand" { "od" } else { &r.price_basis };
+    format!("{} {basis}", usd(r.usd_per_chip_hour))
+}
+
+fn behind(r: &hardware::Row) -> String {
+    match r.behind.value {
+        b if b <= 1.0 => "-".to_owned(),
+        b => format!("x{}{}", three(b), if r.too_close { "~" } else { "" }),
+    }
+}
+
+fn deployment(r: &hardware::Row) -> String {
+    format!("{} x {}", r.plan.replicas, words(&short(&r.plan.deployment)))
 }
 
 /// Pools without their words.

@@ -283,6 +283,13 @@ pub(crate) fn judged(list: &FlagList, flag: &str, version: Option<&str>) -> Use 
             let instead = list.history.as_ref().and_then(|history| history.instead.get(base).cloned());
             Use::Other { since, until, instead: instead.filter(|_| version.is_none()) }
         }
-        Age::Never => Use::Unknown(nearest(base, list.all()).into_iter().next()),
+        Age::Never => Use::Unknown(alike(list, base)),
     }
+}
+
+/// The flag that was meant, if one is near; the dashes that all begin with are no likeness.
+fn alike(list: &FlagList, flag: &str) -> Option<String> {
+    let named = list.all().map(|flag| flag.trim_start_matches('-'));
+    let word = nearest(flag.trim_start_matches('-'), named).into_iter().next()?;
+    list.all().find(|flag| flag.trim_start_matches('-') == word).map(str::to_owned)
 }

@@ -151,6 +151,8 @@ impl Loading {
 pub struct Serving {
     pub main: Ready,
     pub room: f64,
+    /// Prompts a second that its chips compute when they do nothing else.
+    pub prompts: f64,
     pub split: Option<PromptPool>,
     pub encoders: Option<Encoders>,
 }
@@ -190,6 +192,8 @@ pub struct Outcome {
     pub flow: Option<Flow>,
     /// Chips that only encode pictures and sound.
     pub encoders: Option<EncoderFlow>,
+    /// Prompts a second that these chips compute when they do nothing else.
+    pub prompts: f64,
     /// Whether anything fits at all.
     pub fits: bool,
     pub overloaded: bool,
@@ -215,7 +219,8 @@ impl Serving {
             };
             Ok(PromptPool { instance, instances, room: 0.0, bytes: Bytes::ZERO, send: Seconds::ZERO })
         });
-        let mut both = Self { room: 0.0, split: split.transpose()?, encoders: encoders(kernels, on)?, main };
+        let mut both =
+            Self { room: 0.0, prompts: 0.0, split: split.transpose()?, encoders: encoders(kernels, on)?, main };
         both.measure(requests);
         Ok(both)
     }
@@ -224,6 +229,7 @@ impl Serving {
     pub fn measure(&mut self, requests: &Requests) {
         let on = &self.main.deployment;
         self.room = self.main.room(requests);
+        self.prompts = self.main.prompts(requests).service;
         if let Some(pool) = &mut self.split {
             pool.bytes = kv::cache(&on.model, on.kv).stored(Tokens::new(requests.input));
             // Prompts leave when they are done: no answer is held here.
@@ -282,7 +288,10 @@ impl Serving {
         }
         let (one, groups) = load.of_group(self.groups());
         let steady = self.main.steady(self.room, requests, one);
-        Outcome::of(&steady, groups, self.main.deployment.chips(), self.room >= 1.0)
+        Outcome {
+            prompts: self.prompts,
+            ..Outcome::of(&steady, groups, self.main.deployment.chips(), self.room >= 1.0)
+        }
     }
 
     fn both(&self, pool: &PromptPool, requests: &Requests, load: Loading) -> Outcome {
@@ -353,6 +362,7 @@ impl Outcome {
             chips,
             flow: None,
             encoders: None,
+            prompts: 0.0,
             fits,
             overloaded,
         }
@@ -374,20 +384,25 @@ impl Outcome {
         self.fits && !self.overloaded
     }
 
-    /// Share of the chips' time that prompts take.
-    pub fn prompt_time(&self) -> f64 {
-        let s = &self.steady;
-        let (step, more) = (s.step().get(), s.mixed.time().less(s.decode.time()).get() * s.prompt_share);
-        match &self.flow {
-            Some(flow) => flow.chips / self.chips,
-            None if step > 0.0 => more / step,
-            None => 0.0,
+    /// Share of the chips' cost that prompts bear: with chips of their own, theirs. Else what a prompt takes alone against what an answer takes
+    /// alone, and never less than it takes alone: a pass that launches bind carries prompts for nothing, and who sells nothing but prompts
+    /// has no such pass.
+    fn prompt_share(&self, requests: &Requests) -> f64 {
+        if let Some(flow) = &self.flow {
+            return flow.chips / self.chips;
         }
+        if self.prompts <= 0.0 {
+            return 0.0;
+        }
+        let s = &self.steady;
+        let answer = requests.steps() * s.decode.time().get() / (s.decoding.max(1.0) * self.groups.max(1.0));
+        let prompt = 1.0 / self.prompts;
+        (prompt * self.rate.max(1.0 / (prompt + answer))).min(1.0)
     }
 
     /// Dollars per million output and input tokens, at so many dollars per chip and second.
     pub fn usd_per_mtok(&self, requests: &Requests, price: Option<f64>) -> Option<(f64, f64)> {
-        let (dollars, prompt) = (price? * self.chips, self.prompt_time());
+        let (dollars, prompt) = (price? * self.chips, self.prompt_share(requests));
         let mtok = |tokens: f64, share: f64| dollars * share / (self.rate * tokens) * 1e6;
         (self.rate > 0.0).then(|| (mtok(requests.output, 1.0 - prompt), mtok(requests.input, prompt)))
     }

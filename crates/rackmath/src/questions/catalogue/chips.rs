@@ -42,9 +42,11 @@ pub struct Card {
     pub capacity_bytes: f64,
     /// Memory the driver reports, where known.
     pub usable_bytes: Option<f64>,
+    /// Memory that is counted with everywhere: what the driver reports, and where nobody wrote that down what programs find.
+    pub memory_bytes: f64,
     /// Memory bandwidth.
     pub bandwidth_bytes_per_s: f64,
-    /// Time to read all of the memory once.
+    /// Time to read all of that memory once.
     pub drain_s: f64,
     /// Dense peaks with what follows from them.
     pub peaks: Vec<Peak>,
@@ -142,7 +144,8 @@ fn card(chip: &Chip, known: &[&str]) -> Card {
         capacity_bytes: chip.memory.capacity.value.get(),
         usable_bytes: chip.memory.usable.as_ref().map(|u| u.value.get()),
         bandwidth_bytes_per_s: bandwidth.get(),
-        drain_s: roofline::drain(chip.memory.capacity.value, bandwidth).get(),
+        memory_bytes: chip.memory.size().get(),
+        drain_s: roofline::drain(chip.memory.size(), bandwidth).get(),
         peaks: chip.peak.iter().map(|(math, p)| peak(math, p.value)).collect(),
         link: chip.link.kind.clone(),
         scale_up_bytes_per_s: up.as_ref().map(|u| u.value.get()),
@@ -192,5 +195,22 @@ fn fact<T: Display>(what: impl Into<Remark>, cited: &Cited<T>) -> Fact {
         range: cited.range.as_ref().map(|(low, high)| (low.to_string(), high.to_string())),
         note: cited.note.clone(),
         trap: cited.trap.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chip_and_a_machine_of_it_count_one_memory() {
+        let catalog = rackmath_catalog::embedded();
+        let named = |name: &str| Request { names: vec![name.into()] };
+        for (chip, system) in [("h100-sxm", "hgx-h100"), ("h200", "hgx-h200"), ("b200", "hgx-b200")] {
+            let one = &answer(&catalog, &named(chip)).unwrap().chips[0];
+            let all = &crate::systems::answer(&catalog, &named(system)).unwrap().systems[0];
+            assert!((one.drain_s / all.drain_s - 1.0).abs() < 1e-9, "{chip}: {} {}", one.drain_s, all.drain_s);
+            assert!((8.0 * one.memory_bytes / all.capacity_bytes - 1.0).abs() < 1e-9, "{chip}");
+        }
     }
 }

@@ -26,6 +26,9 @@ use rackmath_theory::rollout::{Batch, Generation, Parts, Turns, Way, generation,
 use rackmath_theory::steady::Requests;
 use rackmath_theory::train::{Recompute, Sharding};
 
+/// A change that shortens a step by less is not worth a sentence: what is left out of a step is more.
+const SHORTER: f64 = 0.97;
+
 /// More answers than a step has.
 const MOST: u64 = 1_000_000;
 
@@ -155,7 +158,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     }
     if !apart || r.rollout_chips.is_some() {
         let mut weighed = checked.weigh(r.rollout_chips, effort)?;
-        if !weighed.fits {
+        if weighed.fits {
+            weighed.faster = checked.faster(&weighed, effort)?;
+        } else {
             weighed.remedies = checked.remedies(&weighed, effort)?;
         }
         return Ok(weighed.answer(r, &checked, Vec::new()));
@@ -244,6 +249,29 @@ impl<'a> Checked<'a> {
             }
         }
         Ok(all)
+    }
+
+    /// Ways to leave the engine more memory that cost nothing, where a step is shorter with one, shortest first.
+    fn faster(&self, now: &Weighed, effort: &Effort) -> Result<Vec<Remark>, Error> {
+        let r = self.r;
+        if now.turns != Turns::Colocated || now.memory.trainer_resident_bytes == 0.0 {
+            return Ok(Vec::new());
+        }
+        let mut ways = Vec::new();
+        if r.sharding.is_none() {
+            ways.push((says("rl_with_zero3"), Request { sharding: Some(Sharding::Zero3), ..r.clone() }));
+        }
+        if !r.offload_trainer {
+            ways.push((says("rl_with_offload"), Request { offload_trainer: true, ..r.clone() }));
+        }
+        let mut all = Vec::new();
+        for (way, asked) in ways {
+            effort.cancel.check()?;
+            let tried = (Checked { r: &asked, lengths: self.lengths.clone(), ..*self }).weigh(None, effort);
+            all.extend(tried.ok().filter(|w| w.fits && w.step < SHORTER * now.step).map(|w| (w.step, way)));
+        }
+        all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        Ok(all.into_iter().map(|(step, way)| says("rl_faster").with("what", way).with("step", step)).collect())
     }
 
     /// Splits worth trying: eighths of the chips, in whole hosts where there are several.
@@ -416,6 +444,7 @@ impl<'a> Checked<'a> {
             chips: (engine_chips, train_chips),
             price,
             remedies: Vec::new(),
+            faster: Vec::new(),
         })
     }
 
@@ -468,7 +497,11 @@ impl<'a> Checked<'a> {
         let (input, samples) = (requests.input, self.r.samples as f64);
         let batch = Batch { lengths: &all, places: (places as u64).max(1), input, samples, chunk };
         let Ok(generation) = generation(&*ready.pass, &batch);
-        Drawn { generation, replicas, groups, places }
+        let places_taken = places.max(1.0);
+        let equal = all.first() == all.last() && n as f64 > places_taken;
+        let rest = n as f64 % places_taken;
+        let last = Some((n as f64 / places_taken).floor()).filter(|_| equal && rest > 0.0).map(|full| (full, rest));
+        Drawn { generation, replicas, groups, places, last }
     }
 }
 
@@ -487,6 +520,22 @@ struct Drawn {
     groups: f64,
     /// Of one group.
     places: f64,
+    /// Where all answers are equally long: rounds in which all places are busy, and answers of a group left for the last one.
+    last: Option<(f64, f64)>,
+}
+
+impl Drawn {
+    /// Why few places are busy while the last answers are drawn.
+    fn late(&self) -> Remark {
+        let groups = self.replicas as f64 * self.groups;
+        match self.last {
+            Some((full, rest)) => says("rl_last_round")
+                .with("full", full)
+                .with("places", self.places * groups)
+                .with("rest", rest * groups),
+            None => says("rl_long_answers"),
+        }
+    }
 }
 
 struct Weighed {
@@ -507,6 +556,8 @@ struct Weighed {
     price: Option<f64>,
     /// What fits instead, where it does not.
     remedies: Vec<Remark>,
+    /// What costs nothing and is faster, where it fits.
+    faster: Vec<Remark>,
 }
 
 impl Weighed {
@@ -530,8 +581,11 @@ impl Weighed {
                 .with("step", self.step)
                 .with("most", says(if draws >= trains { "rl_drawing" } else { "rl_training" }))
                 .with("share", draws.max(trains) / self.step)
-                .with("tail", g.tail.get() / g.time.get().max(f64::MIN_POSITIVE))
+                .with("tail", Some(g.tail.get() / g.time.get().max(f64::MIN_POSITIVE)).filter(|share| *share > 0.0))
+                .with("late", self.drawn.late())
                 .with("waits", who)
+                .with("beside", (!self.faster.is_empty()).then_some(m.trainer_resident_bytes))
+                .with("faster", self.faster.clone())
                 .with("usd", usd);
         }
         let said = |why: Remark| {

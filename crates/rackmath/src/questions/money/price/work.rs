@@ -93,6 +93,13 @@ impl Prepared {
                 // Nobody bills for a part of a token.
                 let part = |field, value: f64| {
                     let share = value > 0.0 && value <= 1.0;
+                    let neither = !share && value.fract() != 0.0;
+                    refuse_if(
+                        neither,
+                        field,
+                        value,
+                        "a share up to 1, such as 0.8 or 80%, or whole tokens, such as 80k",
+                    )?;
                     some(field, if share { (value * prompt.get()).round() } else { value })
                 };
                 let (input, cached, written) = (prompt, part("cached", w.cached)?, part("written", w.written)?);

@@ -18,6 +18,7 @@ use crate::setting::machine;
 use crate::sides::{Measure, decider, kinds_differ, price_words, too_close};
 use crate::support::Verdict;
 use rackmath_spec::{Basis, Chip};
+use std::collections::BTreeSet;
 
 /// A plan's question, asked of all chips.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -79,6 +80,8 @@ pub struct Row {
     pub price_basis: String,
     /// How many times the score of the best its own is, with the interval of the ratio.
     pub behind: Range,
+    /// What kind of power its energy rests on.
+    pub power_basis: String,
     /// Whether it cannot be told apart from the best.
     pub too_close: bool,
     /// The run that would tell it apart, where it cannot be.
@@ -311,6 +314,7 @@ fn rows(all: &[Candidate], measure: Measure) -> Vec<Row> {
             name: c.name.clone(),
             usd_per_chip_hour: price,
             price_basis: c.worked.bases().0,
+            power_basis: c.worked.bases().1.to_owned(),
             behind,
             too_close: close,
             decides: if close && behind.value > 1.0 {
@@ -338,7 +342,11 @@ fn verdict(rows: &[Row], out: &[Out], measure: Measure, chips: u64) -> Remark {
     let close: Vec<&str> = rows.iter().filter(|r| r.too_close).map(|r| r.name.as_str()).collect();
     let kinds: Vec<&str> = rows.iter().map(|r| r.price_basis.as_str()).collect();
     let basis = (measure == Measure::UsdPerMtok).then(|| price_words(&kinds));
-    let named = |id| says(id).with("name", &best.name).with("measure", measure.name()).with("basis", basis.clone());
+    let powers = powers(rows, measure);
+    let named = |id| {
+        let said = says(id).with("name", &best.name).with("measure", measure.name()).with("basis", basis.clone());
+        said.with("powers", powers.clone())
+    };
     let head = named("best_hardware");
     if close.is_empty() {
         return match rows.get(1) {
@@ -354,6 +362,17 @@ fn verdict(rows: &[Row], out: &[Out], measure: Measure, chips: u64) -> Remark {
         return head.with("level", few).with("more", more);
     }
     named("first_hardware").with("close", few).with("more", more).with("run", run)
+}
+
+/// Where energy decides and powers are of different kinds: the first of each kind, since only those of one kind compare.
+fn powers(rows: &[Row], measure: Measure) -> Vec<Remark> {
+    if measure != Measure::JoulesPerToken {
+        return Vec::new();
+    }
+    let kinds: BTreeSet<&str> = rows.iter().map(|r| r.power_basis.as_str()).collect();
+    let first = |kind: &&str| rows.iter().find(|r| r.power_basis == **kind);
+    let one = |r: &Row| says("first_of_power").with("kind", &r.power_basis).with("name", &r.name);
+    if kinds.len() > 1 { kinds.iter().filter_map(first).map(one).collect() } else { Vec::new() }
 }
 
 fn assumptions(all: &[Candidate], rows: &[Row], measure: Measure) -> Vec<Remark> {

@@ -29,6 +29,21 @@ fn one_kind_of_price_leaves_the_others_out_with_the_reason() {
 }
 
 #[test]
+fn where_energy_decides_the_verdict_says_which_kinds_of_power_are_ranked() {
+    let mut r = request(&["h100", "gb200"]);
+    r.plan.objective = plan::Best::Energy;
+    let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
+    assert!(a.rows.iter().all(|r| r.plan.joules_per_token > 0.0));
+    let kinds: Vec<&str> = a.rows.iter().map(|r| r.power_basis.as_str()).collect();
+    let powers = serde_json::to_value(&a.verdict).unwrap()["powers"].clone();
+    assert!(kinds[0] != kinds[1] && powers.as_array().is_some_and(|p| p.len() == 2), "{kinds:?} {powers}");
+    // Of one kind there is nothing to say.
+    r.among = vec!["h100".into(), "h200".into()];
+    let one = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
+    assert!(serde_json::to_value(&one.verdict).unwrap()["powers"].is_null(), "{:?}", one.verdict);
+}
+
+#[test]
 fn a_kind_of_price_that_nothing_has_is_refused_as_such() {
     for among in [&[][..], &["h100", "l4"]] {
         let mut r = request(among);

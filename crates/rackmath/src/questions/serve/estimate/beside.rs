@@ -4,7 +4,6 @@ use super::work::Case;
 use super::{Answer, Breakdown, Range, breakdown, words};
 use crate::desk::media;
 use crate::desk::prelude::*;
-use rackmath_spec::model::Shape;
 use rackmath_spec::tower::Sense;
 use rackmath_theory::embed::embed;
 use rackmath_theory::pass::Spread;
@@ -128,7 +127,7 @@ pub(super) fn assumed(case: &Case) -> Vec<Remark> {
 
 /// Whether vectors are wanted: asked for, or all the model gives.
 pub(super) fn embeds(request: &super::Request, on: &rackmath_theory::deployment::Deployment) -> bool {
-    request.embed || request.osl == 0.0 || on.model.shape().is_some_and(Shape::encodes)
+    request.embed || request.osl == 0.0 || on.model.shape().is_some_and(|shape| shape.encodes() || shape.headless)
 }
 
 /// The same deployment, asked for vectors.

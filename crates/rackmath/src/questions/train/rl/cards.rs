@@ -76,7 +76,7 @@ pub struct RolloutCard {
     pub time_s: f64,
     /// Of these, computing prompts.
     pub prompts_s: f64,
-    /// Of these, while fewer than half of the places are busy: the tail of long answers.
+    /// Of these, while fewer than half of the places are busy: the tail of long answers, or a last round that is not full.
     pub tail_s: f64,
     /// Sequences that decode at once at most, all replicas.
     pub places: f64,

@@ -34,6 +34,22 @@ fn what_is_offered_where_nothing_fits_fits() {
 }
 
 #[test]
+fn answers_of_one_length_have_no_tail_and_what_is_free_and_faster_is_offered() {
+    let base = Request { prompts: 256, samples: 8, isl: 500.0, osl: "2k".into(), ..Request::default() };
+    let a = ask(&base);
+    let said = serde_json::to_value(&a.verdict).unwrap();
+    assert_eq!(said["late"]["says"], "rl_last_round", "{said}");
+    let faster = said["faster"].as_array().unwrap();
+    let first = &faster[0];
+    assert_eq!((faster.len(), &first["what"]["says"]), (2, &"rl_with_zero3".into()), "{said}");
+    // It takes what was promised.
+    let zero3 = ask(&Request { sharding: Some(Sharding::Zero3), ..base });
+    assert!(zero3.step_s < a.step_s && first["step"] == zero3.step_s, "{first} {}", zero3.step_s);
+    let uneven = serde_json::to_value(&ask(&Request::default()).verdict).unwrap();
+    assert_eq!(uneven["late"]["says"], "rl_long_answers");
+}
+
+#[test]
 fn asynchronous_is_never_slower_than_synchronous_on_the_same_split() {
     let apart = Request { rollout_chips: Some(8), ..usual() };
     let (sync, off) = (ask(&apart), ask(&Request { asynchronous: true, ..apart.clone() }));

@@ -159,8 +159,9 @@ pub(super) fn card(
         Tuning::Adapters { rank, targets, .. } => Some(lora::params(job.shape, targets, f64::from(rank))),
     };
     let trained = adapters.unwrap_or(all);
-    // The page of the same machine with every weight trained, in the program and layout it takes for that.
-    let whole = Request { lora: None, qlora: false, lora_targets: None, ..r.clone() };
+    // The page of the same machine with every weight trained, in the same program, so that only the adapters differ, and in the layout it takes for that.
+    let stack = Some(machine.stack.id.clone());
+    let whole = Request { lora: None, qlora: false, lora_targets: None, stack, ..r.clone() };
     let full = (!cut.tuning.is_full()).then(|| super::answer_on(catalog, &whole, effort.clone()).ok()).flatten();
     let none = full.as_ref().is_some_and(|f| !f.fits);
     let full = full.filter(|f| f.fits);
