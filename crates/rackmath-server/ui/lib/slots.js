@@ -62,6 +62,7 @@ export class Slots {
     // As wide as its shortest pass needs for its number, so that a small grid is seen whole on a phone.
     const least = Math.min(...rows.flat().map((c) => c.end_s - c.start_s).filter((d) => d > 0));
     const wide = Math.max(shown, Math.min(520, LEFT + 14 + (12 * run.makespan_s) / least));
+    this.scroll.classList.toggle("wide", wide > shown);
     const scale = (wide - LEFT - 14) / run.makespan_s;
     const tall = rows.length * height + FOOT;
     Object.assign(this, { scale, height });

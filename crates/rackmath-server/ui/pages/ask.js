@@ -36,6 +36,9 @@ function typed(s) {
 const MORE = /\n*more: (.*)\n*$/;
 let opened = false;
 
+/** The sentence an answer begins with, where it begins with one. */
+const verdict = (short) => /^\s*([A-Z0-9$][^]{0,500}?\.)\n/.exec(short)?.[1].replace(/\s+/g, " ");
+
 function words({ short, text }) {
   const pre = (label, said) => el("pre", { class: "text", tabindex: "0", "aria-label": label }, said);
   const left = short.match(MORE)?.[1];
@@ -64,7 +67,7 @@ export const page = {
   requests: (s) => ({ typed: [`${s.question}/typed`, typed(s)] }),
   asked: ({ typed: answer }, s) => [[s.question, answer.request]],
   render(view, { typed: answer }, s) {
-    view.reading(`${questions.find((q) => q.question === s.question).about}.`);
+    view.reading(verdict(answer.short) ?? `${questions.find((q) => q.question === s.question).about}.`);
     for (const [i, figure] of answer.figures.entries()) view.chart(`figure-${i}`, figure);
     view.node("text", words(answer));
   },

@@ -130,7 +130,7 @@ export const batch = [
     tell(t, { step: now, bare, sweep }, s) {
       const product = count(Number((now.ridge * now.sparsity).toPrecision(3)));
       t.say(words`Where multiplying takes as long as reading, nothing idles: that is the batch a seller wants. Without caches it depends on two numbers only. One belongs to the chip: how many multiplications it does in the time it reads one weight, here ${out(digits(now.ridge))}. The other belongs to the model: how many weights it has for each that a token uses, here ${out(digits(now.sparsity))}.`);
-      t.say(words`Their product says about ${out(product)} people; it is ${out(bare.balance_batch === null ? "none" : whole(bare.balance_batch))}, since the few weights kept in 16 bits multiply more slowly. Give each ${"context"} tokens of context and their caches have to be read as well: ${out(now.balance_batch === null ? "no number of people is enough" : `${whole(now.balance_batch)} people`)}.`);
+      t.say(words`Their product says about ${out(product)} people; it is ${out(bare.balance_batch === null ? "none" : whole(bare.balance_batch))}, since the few weights kept in 16 bits multiply more slowly. Give each ${"context"} tokens of context and their caches are read too: ${out(now.balance_batch === null ? "none is enough" : `${whole(now.balance_batch)} people`)}.`);
       t.chart("balance", balanceFigure(now, bare, sweep, s.context), { at: s.context, alt: "The balance batch rises with the context until no batch balances; memory sets a limit that falls." });
       t.reading(now.balance_batch === null
         ? `At ${count(s.context)} tokens reading a cache takes longer than multiplying its token, so this machine is never full, however many come.`
