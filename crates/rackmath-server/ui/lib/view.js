@@ -114,7 +114,7 @@ export class View {
     this.wide = this.root.clientWidth;
     const boxes = [...this.parts.values()].filter((p) => p.nodes).map((p) => p.box);
     for (const box of boxes) { box.style.minHeight = ""; box.classList.add("widest"); }
-    const heights = boxes.map((box) => box.offsetHeight);
+    const heights = boxes.map((box) => Math.ceil(box.getBoundingClientRect().height));
     boxes.forEach((box, i) => { box.classList.remove("widest"); box.style.minHeight = `${heights[i]}px`; });
   }
 
