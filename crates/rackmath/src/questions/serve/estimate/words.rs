@@ -433,6 +433,7 @@ pub(crate) fn assumption(of: &Assumption) -> Remark {
             says(id).with("family", family).with("format", format.to_string()).with("generation", generation)
         }
         Assumption::Links { kind } => says("links_unknown").with("kind", kind),
+        Assumption::Hosts { hosts } => says("reduced_over_hosts").with("hosts", *hosts),
     }
 }
 
