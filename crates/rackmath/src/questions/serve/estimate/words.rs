@@ -33,9 +33,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
     let (r, on) = (&case.found, &case.ask.on);
     let (pretend, standing) = (case.request.pretend, &case.standing);
     let barred = standing.refusal.as_ref().filter(|_| !pretend);
-    let at = on.load(&case.ask.requests, 1.0, on.engine.schedule.chunk);
-    let held = offload::card_lacks(on, &at).is_none() && offload::host_lacks(on, &at).is_none();
-    let fits = outcome.fits && barred.is_none() && held;
+    let fits = outcome.fits && barred.is_none() && case.held();
     let engine = says("engine_source").with("source", &on.engine.source).with("as_of", &on.engine.as_of);
     Answer {
         model: r.model.name.clone(),
