@@ -90,7 +90,7 @@ fn impossible_values_are_refused_with_a_hint() {
         ("layout llama-3.1-8b --on hgx-h100 --tp 3", "divisor of the 32 heads"),
         ("layout deepseek-v3 --dp 72 --ep 72", "divisor of the 256 experts"),
         ("layout llama-3.1-8b --on hgx-h100 --tp 16", "at most the 8"),
-        ("layout llama-3.1-70b --on 16xh100 --tp 16", "at most the 8 chips of a scale-up domain"),
+        ("layout llama-3.1-70b --on 64xh100 --tp 20", "divisor of the 64 heads"),
         ("pipeline -s dualpipe --stages 3", "even"),
         ("pipeline --stage-factors 1,2", "one for each of 4 stages"),
         ("layout deepseek-v3 --routing zipf", "uniform or power"),

@@ -892,3 +892,52 @@ fn memory_and_check_name_the_same_longest_context() {
     let newest = layout::answer(&CATALOG, &layout::Request { setting: newest, engine, ..Default::default() }).unwrap();
     assert!(!newest.engine.unwrap().name.contains("later"));
 }
+
+#[test]
+fn small_changes_are_offered_together_where_none_is_enough_alone() {
+    let line = "vllm serve Qwen/Qwen2.5-72B-Instruct-AWQ --tensor-parallel-size 2 --max-model-len 32768";
+    let a = checked(line, "2xrtx-3090", "vllm@0.10.2");
+    assert!(!a.starts);
+    let first = a.changes.first().expect("changes that start together");
+    assert!(first.flag.contains("--max-model-len") && first.flag.contains("--gpu-memory-utilization 0.95"));
+    let longest = first.max_model_len;
+    let then = line.replace("32768", &longest.to_string());
+    let rest = first.flag.split_once(&longest.to_string()).unwrap().1;
+    let told = checked(&format!("{then} {rest}"), "2xrtx-3090", "vllm@0.10.2");
+    assert!(told.starts && told.kv_cache_tokens == first.kv_cache_tokens);
+}
+
+#[test]
+fn slots_for_adapters_are_told_from_weights_and_fewer_are_offered() {
+    let line = "vllm serve meta-llama/Llama-3.1-8B-Instruct --enable-lora --max-loras 32 --max-lora-rank 64 --max-model-len 8192";
+    let a = checked(line, "a10g", "");
+    assert!(!a.starts && format!("{:?}", a.verdict).contains("adapters"));
+    let fewer = a.changes.iter().find(|c| c.flag.starts_with("--max-loras")).expect("fewer slots");
+    let told = checked(&line.replace("--max-loras 32", &fewer.flag), "a10g", "");
+    assert!(told.starts && told.kv_cache_tokens == fewer.kv_cache_tokens);
+}
+
+#[test]
+fn mxfp4_is_computed_in_one_type_of_16_bits() {
+    let a = checked("vllm serve openai/gpt-oss-20b --dtype float16", "h100", "");
+    let printed = format!("{:?}", a.refusal);
+    assert!(!a.starts && printed.contains("mxfp4. Supported dtypes: [torch.bfloat16]"), "{printed}");
+    assert!(checked("vllm serve openai/gpt-oss-20b --dtype bfloat16", "h100", "").starts);
+}
+
+#[test]
+fn the_buffer_of_a_pass_is_the_same_for_any_number_of_slots() {
+    // llama.cpp's 32-bit logits of 512 tokens: 512 x 151,936 x 4 bytes are 297 MiB of it.
+    let line = "llama-server -m Qwen3-32B-Q4_K_M.gguf -c 8192 -ngl 99";
+    for more in ["", "-np 1", "-np 4"] {
+        let a = checked(&format!("{line} {more}"), "rtx-4090", "");
+        assert!((a.activation_gib - 0.30).abs() < 0.01, "{more}: {}", a.activation_gib);
+    }
+}
+
+#[test]
+fn what_is_not_set_aside_is_not_printed() {
+    let line = "vllm serve Qwen/Qwen2.5-32B-Instruct-AWQ --max-model-len 4096";
+    let aside = |engine: &str| checked(line, "h100", engine).graphs_estimate_gib;
+    assert!(aside("vllm@0.10.2") == 0.0 && aside("vllm@0.25.0") > 0.0);
+}

@@ -1,7 +1,7 @@
 //! Laws of the estimate, whatever the constants are.
 
 use proptest::prelude::*;
-use rackmath::estimate::{Answer, Disaggregated, Request, Seek, Served, Speculation, answer, sweep};
+use rackmath::estimate::{Answer, Disaggregated, Request, Seek, Served, Speculation, Unknown, answer, sweep};
 use rackmath::layout::DegreesRequest;
 use rackmath::media::Media;
 use rackmath::remark::Part;
@@ -618,4 +618,43 @@ fn a_prompt_costs_no_less_than_it_takes_alone() {
 fn a_model_without_a_head_is_asked_for_vectors() {
     let a = asked(&Request { isl: 512.0, rate_per_s: Some(20.0), ..request("qwen3-embedding-8b", "l4", "vllm") });
     assert!(a.served.is_none() && a.embedding.is_some() && a.osl == 0.0, "{a:?}");
+}
+
+/// The same with advice.
+fn trying(model: &str, on: &str, engine: &str) -> Request {
+    Request { changes: true, ..request(model, on, engine) }
+}
+
+#[test]
+fn weights_kept_off_the_card_without_need_come_first_and_another_card_keeps_the_host() {
+    let mut r = trying("llama-3.1-8b", "2xh100", "vllm");
+    (r.degrees.pp, r.offload.cpu_offload_gb, r.concurrency) = (Some(2), Some(4.0), Some(8.0));
+    let a = asked(&r);
+    assert_eq!(a.changes[0].what.says, "all_on_card", "{:?}", a.changes);
+    let mut r = trying("qwen3-235b-a22b", "rtx-4090", "llamacpp");
+    (r.setting.weights, r.offload.cpu_moe, r.concurrency) = (Some("q4_k_m".into()), true, Some(1.0));
+    (r.isl, r.osl) = (1000.0, 500.0);
+    for (memory, runs) in [(256e9, true), (134.5e9, false)] {
+        r.offload.host_memory_bytes = Some(memory);
+        let a = asked(&r);
+        assert_eq!(a.served.is_some(), runs);
+        assert_eq!(a.offload.as_ref().unwrap().host_memory_bytes, memory);
+        assert!(a.changes.iter().any(|c| c.what.says == "experts_off_card"), "{:?}", a.changes);
+        let faster = a.changes.iter().filter(|c| c.what.says == "chip_instead" && runs);
+        assert!(faster.flat_map(|c| c.gain).all(|gain| gain < 0.5), "{:?}", a.changes);
+    }
+}
+
+#[test]
+fn the_cheapest_of_machines_alike_is_offered_and_a_solved_load_is_kept() {
+    let mut r = trying("mistral-small-24b", "a100-80gb", "vllm");
+    (r.setting.weights, r.concurrency, r.isl, r.osl) = (Some("int4".into()), Some(16.0), 3000.0, 300.0);
+    let text = format!("{:?}", asked(&r).changes);
+    assert!(!text.contains("H800") && text.contains("H100"), "{text}");
+    let mut r = trying("llama-3.1-8b", "l40s", "vllm");
+    (r.seek.solve, r.tpot_ms) = (Some(Unknown::Concurrency), Some(30.0.into()));
+    r.concurrency = None;
+    let a = asked(&r);
+    assert!(a.solved.unwrap().value.unwrap() > 4.0);
+    assert!(a.changes.iter().all(|c| c.what.says != "concurrency_of"), "{:?}", a.changes);
 }

@@ -63,3 +63,21 @@ fn a_bridge_joins_two_cards_and_is_refused_where_none_is_sold() {
         assert!(error.to_string().contains("expected"), "{link}: {error}");
     }
 }
+
+#[test]
+fn tensor_parallelism_over_two_hosts_takes_longer_than_inside_one() {
+    // Kimi K2 on two nodes of eight H200, as people start it.
+    let line = "vllm serve moonshotai/Kimi-K2-Instruct --tensor-parallel-size 16";
+    let catalog = embedded();
+    let step = |on: &str, tp: u64, dp: u64| {
+        let mut asked = request("llama-3.1-70b", on, None, 16.0);
+        (asked.degrees.tp, asked.degrees.dp) = (Some(tp), Some(dp));
+        estimate::answer(&catalog, &asked).unwrap().served.unwrap().tpot_ms.value
+    };
+    assert!(step("16xh200", 16, 1) > step("16xh200", 8, 1), "sums cross the network between hosts");
+    let mut kimi = request("kimi-k2", "16xh200", None, 16.0);
+    (kimi.flags, kimi.degrees) = (Some(line.into()), DegreesRequest::default());
+    let answer = estimate::answer(&catalog, &kimi).unwrap();
+    assert!(answer.served.is_some() && answer.layout.starts_with("tp16"), "{}", answer.layout);
+    assert!(answer.assumptions.iter().any(|a| a.says == "reduced_over_hosts"));
+}

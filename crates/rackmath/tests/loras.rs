@@ -100,3 +100,26 @@ proptest! {
         prop_assert!(card.base_tpot_ms <= tpot(&one) && card.base_room >= one.served.as_ref().unwrap().room);
     }
 }
+
+#[test]
+fn who_waits_for_a_slot_is_offered_more_of_them() {
+    let loras = Loras { loras: 16, lora_rank: 64, lora_count: Some(200), ..Loras::default() };
+    let mut r = asked("llama-3.1-8b", "h100", Some(loras));
+    (r.concurrency, r.changes) = (Some(64.0), true);
+    let a = ask(&r);
+    let slots = a.changes.iter().find(|c| c.what.says == "slots_of").expect("more slots");
+    assert!(slots.gain.unwrap() > 0.3, "{slots:?}");
+    assert_eq!(a.changes.iter().filter(|c| c.what.says == "slots_of").count(), 1);
+}
+
+#[test]
+fn slots_that_leave_no_cache_are_named_as_what_is_waited_for() {
+    let loras = Loras { loras: 22, lora_rank: 64, lora_count: Some(200), ..Loras::default() };
+    let mut r = asked("mixtral-8x7b", "2xh100", Some(loras));
+    (r.concurrency, r.degrees.tp, r.changes) = (Some(64.0), Some(2), true);
+    let a = ask(&r);
+    let said = &a.loras.as_ref().unwrap().says;
+    assert!(said.with.contains_key("wait_memory") && !said.with.contains_key("wait"), "{said:?}");
+    let slots = &a.changes[0];
+    assert!(slots.what.says == "slots_of" && slots.gain.unwrap() > 0.5, "{:?}", a.changes);
+}

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::words::Words;
-use rackmath::check::{Answer, Change, Seconds3};
+use rackmath::check::{Answer, Change, Seconds3, whole_from_hundred};
 
 pub(super) fn check(out: &mut Page, a: &Answer) {
     out.judged(a.starts, words(&a.verdict));
@@ -28,7 +28,8 @@ pub(super) fn check(out: &mut Page, a: &Answer) {
         ),
     );
     out.row("outside the allocator", gib(a.non_torch_gib));
-    out.row("graphs", format!("{}  set aside {:.2}", gib(a.graphs_gib), a.graphs_estimate_gib));
+    let aside = only(a.graphs_estimate_gib > 0.0, format!("  set aside {:.2}", a.graphs_estimate_gib));
+    out.row("graphs", format!("{}{aside}", gib(a.graphs_gib)));
     // Layers with windows or states take blocks of their own beside those of whole contexts.
     let alike = a.kv_cache_groups <= 1 || a.kv_cache_tokens == a.num_gpu_blocks * a.block_size;
     let groups = only(!alike, format!(", dealt to {} groups of layers", a.kv_cache_groups));
@@ -50,7 +51,7 @@ pub(super) fn check(out: &mut Page, a: &Answer) {
         ),
     );
     if cached {
-        out.row("at once", format!("{:>8} of the longest", significant(a.max_concurrency, 3)));
+        out.row("at once", format!("{:>8} of the longest", significant(whole_from_hundred(a.max_concurrency), 3)));
     }
     out.gap();
     out.advice();

@@ -354,7 +354,8 @@ fn changes(out: &mut Page, all: &[Change]) {
 }
 
 fn change(c: &Change) -> String {
-    let cost = or(c.usd_per_mtok_with_prompts, "", |u| format!(", {} of output, prompts included", mtok(u)));
+    let cost = c.usd_per_mtok_output.zip(c.usd_per_mtok_input);
+    let cost = or(cost, "", |(out, prompts)| format!(", {} of output and {} of input", mtok(out), mtok(prompts)));
     let rescues = if c.rescues { "; meets what is missed today" } else { "" };
     let within =
         or(c.apart, "", |factor| format!("; within the error of the comparison, a factor of {}", three(factor)));

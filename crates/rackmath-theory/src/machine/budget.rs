@@ -334,8 +334,13 @@ impl Asked {
         let largest = if times > 0.0 { largest.min(sequences * times) } else { largest };
         let sizes = start.graphs.map_or_else(|| sizes(&schedule.graph_steps, largest), |n| n as f64);
         let sequences = sequences.min(pass.max(1.0));
-        // SGLang tries no pass when it starts: what it leaves free is reckoned with a chunk and the largest graph.
-        let chosen = if rule.way == Way::Rest { sequences.min(largest.max(1.0)) } else { sequences };
+        let chosen = match rule.way {
+            // SGLang tries no pass when it starts: what it leaves free is reckoned with a chunk and the largest graph.
+            Way::Rest => sequences.min(largest.max(1.0)),
+            // llama.cpp reserves the logits of every token of a pass, however few slots it has.
+            Way::Asked => pass.max(1.0),
+            _ => sequences,
+        };
         let left = || rule.reserve.as_ref().map(|reserve| share(on, reserve, pass, largest, start.drafts.is_some()));
         Self {
             utilisation: start.utilisation.or_else(left).unwrap_or(rule.utilisation),
@@ -692,7 +697,7 @@ fn finish(
         weights: bytes(first.weights),
         activation: bytes(first.activation),
         graphs: bytes(graphs),
-        estimate: bytes(estimate),
+        estimate: bytes(set_aside),
         outside: bytes(first.outside),
         state: bytes(first.state),
         cache: bytes(cache),

@@ -2,7 +2,7 @@
 //!
 //! | degree | must | because |
 //! |--------|------|---------|
-//! | tp | divide the query heads; divide or be a multiple of the key-value heads; fit in the scale-up domain | heads are not cut; two reductions a layer do not cross the slow network |
+//! | tp | divide the query heads; divide or be a multiple of the key-value heads; fit in the scale-up domain, or fill several of them where somebody asks for it | heads are not cut; two reductions a layer cross the slow network only on request |
 //! | pp | leave every stage (and virtual stage) a layer | - |
 //! | ep | divide the experts and their redundant copies | ranks hold whole experts |
 //! | etp | divide the width of an expert | - |
@@ -16,7 +16,7 @@
 
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::{Ffn, Linear, Mixer, Shape, Span};
-use rackmath_spec::{Layout, Model, System};
+use rackmath_spec::{Layout, Model, System, Topology};
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,19 @@ pub fn domain(system: &System) -> u64 {
     system.levels.first().map_or(1, |level| level.chips.min(system.n_chips))
 }
 
+/// What is worth looking at: tensor parallelism stays in the scale-up domain.
 pub fn check(model: &Model, system: &System, layout: &Layout) -> Result<(), Illegal> {
+    let (tp, domain) = (layout.degrees().tp, domain(system));
+    check_given(model, system, layout)?;
+    if tp > domain {
+        let expected = format!("at most the {domain} chips of a scale-up domain");
+        return Err(Illegal { degree: "tp", given: tp, expected });
+    }
+    Ok(())
+}
+
+/// What can be run: a group of tensor parallelism may fill several domains that a network between hosts joins.
+pub fn check_given(model: &Model, system: &System, layout: &Layout) -> Result<(), Illegal> {
     let d = layout.degrees();
     let no = |degree, given, expected: String| Err(Illegal { degree, given, expected });
     // More chips help no degree that the model itself does not allow.
@@ -49,8 +61,16 @@ pub fn check(model: &Model, system: &System, layout: &Layout) -> Result<(), Ille
         let more = if counted { format!("; ask for {n}x{}", system.chip.id) } else { String::new() };
         return no("chips", n, format!("at most the {most} of {}{more}", system.id));
     }
-    if d.tp > domain(system) {
-        return no("tp", d.tp, format!("at most the {} chips of a scale-up domain", domain(system)));
+    let here = domain(system);
+    if d.tp > here {
+        // Bridged pairs of one host are no hosts.
+        let joined = system.levels.get(1).is_some_and(|out| out.chips >= d.tp && out.topology != Topology::Pcie);
+        if !joined {
+            return no("tp", d.tp, format!("at most the {here} chips of a scale-up domain: no network joins several"));
+        }
+        if !d.tp.is_multiple_of(here) {
+            return no("tp", d.tp, format!("at most the {here} chips of a scale-up domain, or several of them whole"));
+        }
     }
     Ok(())
 }

@@ -41,8 +41,10 @@
 //! counting; constants in `catalog/networks`, fitted by `rackmath-calibrate`.
 
 mod experts;
+mod hosts;
 
 pub use experts::*;
+pub use hosts::*;
 
 use rackmath_spec::{AllReduceKernel, Level, Library, Network, Topology};
 use rackmath_units::{ByteRate, Bytes, Fraction, Seconds, float};

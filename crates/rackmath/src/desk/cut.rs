@@ -5,7 +5,7 @@ use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::model::Ffn;
 use rackmath_spec::{Model, System};
 use rackmath_theory::deployment::Deployment;
-use rackmath_theory::layout::{check, domain};
+use rackmath_theory::layout::{check, check_given, domain};
 use rackmath_theory::placement::{self, Fit, Load};
 
 /// Parallel degrees.
@@ -73,7 +73,7 @@ pub(crate) fn pick(d: &DegreesRequest, line: Option<(Tool, &str)>, on: &Deployme
         }
         None => (given(d)?, false),
     };
-    check(&on.model, &on.system, &layout)
+    check_given(&on.model, &on.system, &layout)
         .map_err(|e| Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected))?;
     Ok((layout, chosen))
 }

@@ -408,7 +408,7 @@ fn borrowed(of: &Assumption) -> Option<String> {
         Assumption::Products { format, generation } => Some(format!("{format} products on {generation}")),
         Assumption::Attention { generation } => Some(format!("attention on {generation}")),
         Assumption::Experts { format, generation, .. } => Some(format!("{format} experts on {generation}")),
-        Assumption::Expanded { .. } | Assumption::Links { .. } => None,
+        Assumption::Expanded { .. } | Assumption::Links { .. } | Assumption::Hosts { .. } => None,
     }
 }
 

@@ -292,6 +292,13 @@ impl Offloaded {
         Ok(())
     }
 
+    /// The same host with nothing asked to lie there.
+    pub(crate) fn bare(&self) -> Self {
+        let nothing = Self::default();
+        let Self { gpu_layers, offload_layers, n_cpu_moe, cpu_moe, cpu_offload_gb, .. } = nothing;
+        Self { gpu_layers, offload_layers, n_cpu_moe, cpu_moe, cpu_offload_gb, ..self.clone() }
+    }
+
     /// The host and the link, with nothing there yet.
     pub(crate) fn empty(&self, catalog: &Catalog, on: &Deployment, cards: bool) -> Result<Split, Error> {
         let chip = &on.system.chip;
@@ -313,7 +320,8 @@ impl Offloaded {
                 let sound = Bytes::checked(bytes).filter(|b| b.get() > 0.0);
                 own.memory.capacity.value =
                     sound.ok_or_else(|| Error::value("host_memory_bytes", bytes, "more than nothing"))?;
-                own.memory.usable = None;
+                // What was said is meant: no sheet stands behind it that counts GiB.
+                own.memory.usable = Some(own.memory.capacity.clone());
             }
             if let Some(rate) = self.host_bandwidth_gb_per_s {
                 own.memory.bandwidth.value = rated("host_bandwidth_gb_per_s", rate)?;

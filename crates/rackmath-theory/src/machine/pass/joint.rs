@@ -22,7 +22,7 @@
 use super::layers::{Prep, WIDE};
 use super::links::add_network;
 use super::{Cost, Table, Work};
-use crate::network::{self, Collective, Group};
+use crate::network::Collective;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::model::Mixer;
 use rackmath_units::Bytes;
@@ -110,8 +110,8 @@ impl Prep<'_> {
 
     fn collective(&self, kind: Collective, bytes: f64, n: u64, times: f64, cost: &mut Cost) {
         let skew = self.d.overhead().skew.get();
-        let (latency, transfer) = self.level().map_or((0.0, 0.0), |(level, up)| {
-            let time = network::time(kind, Bytes::b(bytes), &Group::within(level, up, n));
+        let (latency, transfer) = self.reach(n).map_or((0.0, 0.0), |group| {
+            let time = group.time(kind, Bytes::b(bytes));
             (time.latency.get(), time.transfer.get())
         });
         add_network((latency + skew, transfer), times, cost);

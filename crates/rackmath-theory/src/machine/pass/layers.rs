@@ -252,6 +252,10 @@ impl<'a> Prep<'a> {
         if d.layout.degrees().tp > 1 && d.links.up.is_none() && !engine.ideal {
             prep.assumed.push(Assumption::Links { kind: chip.link.kind.clone() });
         }
+        let hosts = d.layout.degrees().tp.div_ceil(domain(&d.system));
+        if hosts > 1 && !engine.ideal {
+            prep.assumed.push(Assumption::Hosts { hosts });
+        }
         Some(prep)
     }
 
@@ -472,11 +476,10 @@ impl<'a> Prep<'a> {
             cost.add(Part::Head, Limit::Latency, assumed.sampling_passes * overhead.small.get());
             cost.add(Part::Head, Limit::Memory, assumed.sampling_passes * logits / bandwidth);
             if tp > 1.0
-                && let Some((level, up)) = self.level()
+                && let Some(group) = self.reach(tp as u64)
             {
-                let group = Group::within(level, up, tp as u64);
                 let bytes = Bytes::b(sequences * self.shape.vocab as f64 * WIDE);
-                let gather = network::time(Collective::AllGather, bytes, &group);
+                let gather = group.time(Collective::AllGather, bytes);
                 add_network((gather.latency.get(), gather.transfer.get()), 1.0, &mut cost);
             }
         }

@@ -3,7 +3,7 @@
 use super::layers::{DISPATCHED, Layer, Prep, WIDE};
 use super::{Cost, Limit, Part};
 use crate::layout::domain;
-use crate::network::{self, Collective, Exchange, Group, Launch, Phase, Port};
+use crate::network::{self, Collective, Exchange, Group, Launch, Phase, Port, Reach};
 use rackmath_spec::model::Moe;
 use rackmath_spec::{ExchangeKernel, Level, Network};
 use rackmath_units::{Bytes, BytesPerToken, Tokens};
@@ -42,18 +42,27 @@ impl<'a> Prep<'a> {
         self.d.system.levels.first().zip(self.d.links.up.as_deref())
     }
 
+    /// The chips of a tensor-parallel group, or a part of it, and how they are joined.
+    pub(super) fn reach(&self, n: u64) -> Option<Reach<'a>> {
+        let links = &self.d.links;
+        Reach::of(&self.d.system, links.up.as_deref()?, links.out.as_deref(), n)
+    }
+
     fn all_reduce(&self, rows: f64, n: u64) -> (f64, f64) {
         let skew = self.d.overhead().skew.get();
-        let Some((level, up)) = self.level() else { return (skew, 0.0) };
-        let group = Group::within(level, up, n);
+        let Some((group, up)) = self.reach(n).zip(self.d.links.up.as_deref()) else { return (skew, 0.0) };
         let bytes = Bytes::b(rows * self.shape.hidden as f64 * WIDE);
-        let library = network::time(Collective::AllReduce, bytes, &group);
+        let library = group.time(Collective::AllReduce, bytes);
         // A miss is no mistake here: looking for the nearest name would take longer than everything else.
         let own = up
             .all_reduce
             .get(&self.d.engine.kernels.all_reduce)
             .or_else(|| up.all_reduce.get("peer"))
-            .map(|kernel| network::all_reduce_time(bytes, &group, kernel, Launch::Graph, self.silicon.bandwidth));
+            // An engine's own kernel reads its peers' memory, which ends with the host.
+            .filter(|_| group.across.is_none())
+            .map(|kernel| {
+                network::all_reduce_time(bytes, &group.inside, kernel, Launch::Graph, self.silicon.bandwidth)
+            });
         let best = own.filter(|own| own.total() < library.total()).unwrap_or(library);
         (best.latency.get() + skew, best.transfer.get())
     }

@@ -60,6 +60,8 @@ pub enum Assumption {
     Experts { family: String, format: MoeFormat, generation: String, from: MoeMatch },
     /// Collectives over links of this kind cost nothing.
     Links { kind: String },
+    /// A tensor-parallel group fills so many hosts, between which no collective was measured.
+    Hosts { hosts: u64 },
 }
 
 /// A model cut over a machine and run by an engine, ready to be timed.

@@ -228,17 +228,22 @@ fn started(catalog: &Catalog, request: &Request, told: &Start) -> Result<Answer,
         let printed = printed.and_then(|line| runs(catalog, *tool, &r, request).map(|()| line));
         CommandCard { tool: tool.to_string(), flags: printed.clone().ok(), cannot: printed.err() }
     };
-    // What is offered starts when it is applied.
+    // What is offered starts when it is applied, by an engine that runs it there.
     let starts = |next: &Deployment| {
         let asked = request.engine.as_deref();
-        asked.is_none_or(|name| counted(catalog, name, request, told, next).is_ok_and(|(budget, ..)| budget.starts()))
+        let runs = |name| matches!(engine::barred(catalog, name, request, next), Ok(None));
+        let begins = |name| counted(catalog, name, request, told, next).is_ok_and(|(budget, ..)| budget.starts());
+        asked.is_none_or(|name| runs(name) && begins(name))
     };
     let (ideal, _) = catalog.engine("ideal")?;
+    let barred = request.engine.as_deref().map(|name| engine::barred(catalog, name, request, &r)).transpose()?;
     let long = support::too_long(catalog, &r.model, &ideal, context.get())?.filter(|_| !request.pretend);
+    let long = barred.flatten().or(long);
     // No machine has positions that the model lacks: what is offered stays within them.
     let own = r.model.shape().and_then(|shape| shape.context_max).filter(|_| !request.pretend).map(|n| n as f64);
     let (within, helps) = (|l: f64| own.map_or(l, |own| l.min(own)), !fits && long.is_none());
     let filled = wanted.is_none();
+    let share = budget.as_ref().filter(|_| most < 1.0).and_then(|(budget, _, card)| engine::larger_share(budget, card));
     let alone = filled.then(|| match &budget {
         Some((b, ..)) => Some(b.longest_possible as f64).filter(|_| b.blocks > 0),
         None => placement::longest_context(&r, &Load { batch: 1.0, ..load }),
@@ -274,7 +279,7 @@ fn started(catalog: &Catalog, request: &Request, told: &Start) -> Result<Answer,
             Some(_) if most < 1.0 => {
                 offload::other_shares(&r, &load, starts).or_else(|| first_change(&r, &load, most, starts))
             }
-            _ => first_change(&r, &load, most, starts),
+            _ => share.or_else(|| first_change(&r, &load, most, starts)),
         },
         warning: (kv_alone && !fits)
             .then(|| says("kv_alone_too_large"))
@@ -496,5 +501,35 @@ mod tests {
         assert!((with("--cpu-offload-gb 4").0 - plain - 4.0).abs() < 0.01, "{plain}");
         assert_eq!(with("--kv-cache-memory-bytes 10G"), (10.0, false));
         assert_eq!(with("--enable-lora --max-loras 16"), (plain, true));
+    }
+
+    #[test]
+    fn what_an_engine_does_not_run_is_said_before_what_fits() {
+        // Sparse latent attention of vLLM needs Hopper or Blackwell.
+        let glm = |on: &str| Request {
+            engine: Some(AUTO.into()),
+            degrees: DegreesRequest { tp: Some(8), ..DegreesRequest::default() },
+            ..asked("glm-5.1", on, 4096.0, None)
+        };
+        let a = placed(&glm("8xa100"));
+        assert!(!a.fits && a.verdict.says == "not_placed" && a.first_change.is_none(), "{:?}", a.verdict);
+        let narrow = Setting { weights: Some("int4".into()), ..glm("8xa100").setting };
+        assert!(!placed(&Request { setting: narrow, ..glm("8xa100") }).fits);
+        assert!(placed(&Request { pretend: true, ..glm("8xa100") }).verdict.says != "not_placed");
+        assert!(placed(&glm("8xh200")).verdict.says != "not_placed");
+    }
+
+    #[test]
+    fn a_larger_share_is_the_first_change_where_it_is_all_that_is_missing() {
+        let share = |share: f64| Request {
+            engine: Some("vllm".into()),
+            memory_utilisation: Some(share),
+            ..asked("qwen3-32b", "h100", 4096.0, None)
+        };
+        let a = placed(&share(0.8));
+        let change = a.first_change.expect("a share");
+        assert_eq!(change.says, "larger_share");
+        let from = a.engine.unwrap().utilisation_from.unwrap();
+        assert!(placed(&share(from)).fits && !placed(&share(from - 0.01)).fits);
     }
 }

@@ -6,7 +6,7 @@ use rackmath_theory::count::Part;
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::experts::{self, ElementBytes, Routing};
 use rackmath_theory::layout::domain;
-use rackmath_theory::network::{self, Collective, Exchange, Group, Launch, Phase, Port};
+use rackmath_theory::network::{self, Collective, Exchange, Group, Launch, Phase, Port, Reach};
 use rackmath_theory::placement::{Load, Placement, Stage};
 use rackmath_units::BytesPerToken;
 
@@ -179,13 +179,13 @@ pub(super) fn traffic(on: &Deployment, load: &Load, placed: &Placement) -> Vec<T
 fn reductions(on: &Deployment, load: &Load, n: f64) -> Option<f64> {
     let (d, up) = (on.layout.degrees(), on.links.up.as_deref()?);
     let hidden = on.model.shape()?.hidden as f64;
-    let group = Group::within(on.system.levels.first()?, up, d.tp);
+    let group = Reach::of(&on.system, up, on.links.out.as_deref(), d.tp)?;
     let bytes = Bytes::b(load.batch / d.dp as f64 * hidden * 2.0);
-    let library = network::time(Collective::AllReduce, bytes, &group).total();
+    let library = group.time(Collective::AllReduce, bytes).total();
     // Engines bring their own kernel for short messages; the shorter of the two counts.
     let memory = on.system.chip.memory.bandwidth.value;
-    let own = up.all_reduce_kernel("vllm").ok();
-    let own = own.map(|kernel| network::all_reduce_time(bytes, &group, kernel, Launch::Graph, memory).total());
+    let own = up.all_reduce_kernel("vllm").ok().filter(|_| group.across.is_none());
+    let own = own.map(|kernel| network::all_reduce_time(bytes, &group.inside, kernel, Launch::Graph, memory).total());
     Some(own.map_or(library, |own| own.min(library)).get() * n)
 }
 

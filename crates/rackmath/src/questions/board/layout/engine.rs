@@ -4,7 +4,7 @@ use super::Request;
 use crate::check;
 use crate::desk::prelude::*;
 use crate::desk::setting::LLAMA_CPP;
-use crate::support;
+use crate::support::{self, Asked, Refusal};
 use rackmath_spec::engine::Version;
 use rackmath_spec::launch::Start;
 use rackmath_theory::budget::{Budget, budget, told as told_longest};
@@ -97,10 +97,34 @@ pub(super) fn counted(
     Ok((b, name, card))
 }
 
+/// Why the engine does not run this there, where a source says so and nobody pretends.
+pub(super) fn barred(
+    catalog: &Catalog,
+    name: &str,
+    request: &Request,
+    on: &Deployment,
+) -> Result<Option<Refusal>, Error> {
+    let (engine, _) = catalog.engine(name).map_err(|e| e.at("engine"))?;
+    let asked = Asked::by(request.setting.weights.as_deref());
+    let on = Deployment { engine, ..on.clone() };
+    let mut standing = support::stand(catalog, &on, asked, support::version(name))?;
+    standing.refuse_layout(&on.layout);
+    Ok(standing.refusal.filter(|_| !request.pretend))
+}
+
+/// Shares above this leave little beside the engine.
+const LARGEST_SHARE: f64 = 0.95;
+
+/// A larger share of the memory, where that alone is what it takes to start.
+pub(super) fn larger_share(b: &Budget, card: &EngineCard) -> Option<Remark> {
+    let from = card.utilisation_from.filter(|from| *from > b.utilisation.get() && *from <= LARGEST_SHARE)?;
+    Some(says("larger_share").with("share", from).with("now", b.utilisation.get()))
+}
+
 pub(super) fn as_counted(b: &Budget, engine: &str) -> Remark {
     if let Some(refusal) = &b.refusal {
         return check::refused(engine, refusal);
     }
     let said = says("check_starts").with("engine", engine).with("cache", b.cache).with("tokens", b.tokens);
-    said.with("requests", b.concurrency).with("longest", b.longest)
+    said.with("requests", check::whole_from_hundred(b.concurrency)).with("longest", b.longest)
 }

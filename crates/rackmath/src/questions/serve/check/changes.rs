@@ -6,6 +6,7 @@ use crate::support::{self, Asked};
 use rackmath_spec::launch::Start;
 use rackmath_spec::layout::Degrees;
 use rackmath_spec::line::Program;
+use rackmath_theory::adapters::Adapters;
 use rackmath_theory::budget::{self, Budget, Refusal, last};
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::layout::check_shape;
@@ -13,8 +14,19 @@ use rackmath_theory::layout::check_shape;
 /// Most that are named.
 const MOST: usize = 6;
 
+/// Shorter requests than these are not offered beside other changes.
+const LEAST_CONTEXT: u64 = 4096;
+
+/// A small change of a line, one of several.
+#[derive(Clone)]
+struct Step {
+    knob: Knob,
+    flag: String,
+    change: fn(&mut Start),
+}
+
 /// What a flag is called.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Knob {
     Longest,
     Share,
@@ -28,6 +40,7 @@ enum Knob {
     Layers,
     ExpertLayers,
     Experts,
+    Adapters,
 }
 
 fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
@@ -45,6 +58,7 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "",
             "",
             "--enable-expert-parallel",
+            "--max-loras",
         ],
         Program::Sglang => [
             "--context-length",
@@ -59,6 +73,7 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "",
             "",
             "--ep-size",
+            "--max-loras-per-batch",
         ],
         Program::TrtLlm => [
             "--max_seq_len",
@@ -73,8 +88,11 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "",
             "",
             "--ep_size",
+            "",
         ],
-        Program::LlamaCpp => ["-c", "", "-np", "-ub", "-ctk q8_0 -ctv q8_0", "", "", "", "", "-ngl", "--n-cpu-moe", ""],
+        Program::LlamaCpp => {
+            ["-c", "", "-np", "-ub", "-ctk q8_0 -ctv q8_0", "", "", "", "", "-ngl", "--n-cpu-moe", "", ""]
+        }
     };
     Some(names[knob as usize]).filter(|name| !name.is_empty())
 }
@@ -92,6 +110,7 @@ pub(super) fn tried(catalog: &Catalog, case: &Case, b: &Budget, starts: bool) ->
     if case.early.is_some() || (starts && b.tokens == 0) {
         return all.named;
     }
+    all.adapters();
     all.longest();
     all.graphs();
     all.shares();
@@ -99,6 +118,9 @@ pub(super) fn tried(catalog: &Catalog, case: &Case, b: &Budget, starts: bool) ->
     all.passes();
     all.formats();
     all.wider();
+    if !starts && all.named.is_empty() {
+        all.together();
+    }
     all.named.truncate(MOST);
     all.named
 }
@@ -121,6 +143,11 @@ impl Trials<'_> {
             return;
         }
         let flag = value.map_or_else(|| name.to_owned(), |value| format!("{name} {value}"));
+        self.push(flag, on, start, caution);
+    }
+
+    /// Names what was changed where it starts, or holds more.
+    fn push(&mut self, flag: String, on: &Deployment, start: &Start, caution: Option<Remark>) {
         let (then, b) = (self.case.tried(on, start), self.b);
         // What leaves less than the engine's makers ask for is not named beside a share that was said.
         let sound = then.tight.is_none() || start.utilisation.is_none() || (self.starts && b.tight.is_some());
@@ -141,6 +168,83 @@ impl Trials<'_> {
     fn started(&mut self, knob: Knob, value: Option<String>, start: &Start, caution: Option<Remark>) {
         let case = self.case;
         self.add(knob, value, &case.on, start, caution);
+    }
+
+    /// Fewer slots for adapters, as many as leave room for the cache.
+    fn adapters(&mut self) {
+        let (case, start) = (self.case, &self.case.start);
+        let Some((a, (slots, rank))) = case.on.adapters.zip(start.adapters).filter(|_| !self.starts) else { return };
+        let with = |n: u64| {
+            let on = Deployment { adapters: Some(Adapters { slots: n, served: n, ..a }), ..case.on.clone() };
+            (on, Start { adapters: Some((n, rank)), ..start.clone() })
+        };
+        let fits = |n: u64| {
+            let (on, start) = with(n);
+            case.tried(&on, &start).starts()
+        };
+        let most = last(slots.saturating_sub(1), |n| n == 0 || fits(n));
+        if most > 0 {
+            let (on, start) = with(most);
+            self.add(Knob::Adapters, Some(most.to_string()), &on, &start, Some(says("check_fewer_adapters")));
+        }
+    }
+
+    /// Pairs of small changes, and three of them where no pair is enough: the first two that start, from those that cost least.
+    fn together(&mut self) {
+        let steps = self.steps();
+        let n = steps.len();
+        let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| vec![i, j]));
+        let triples = (0..n).flat_map(|i| (i + 1..n).flat_map(move |j| (j + 1..n).map(move |k| vec![i, j, k])));
+        let all: Vec<Vec<usize>> = pairs.chain(triples).collect();
+        for chosen in all {
+            if self.named.len() < 2 {
+                self.all_of(&chosen.iter().map(|at| steps[*at].clone()).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    /// Small changes of the line, the cheapest first.
+    fn steps(&self) -> Vec<Step> {
+        let (b, start) = (self.b, &self.case.start);
+        let mut all = Vec::new();
+        let mut step = |knob, value: Option<&str>, change: fn(&mut Start)| {
+            if let Some(name) = spelled(self.case.launch.program, knob) {
+                let flag = value.map_or_else(|| name.to_owned(), |value| format!("{name} {value}"));
+                all.push(Step { knob, flag, change });
+            }
+        };
+        if b.sequences > 256 {
+            step(Knob::Sequences, Some("256"), |s| s.sequences = Some(256));
+        }
+        if b.pass > 2048 {
+            step(Knob::Pass, Some("2048"), |s| s.pass = Some(2048));
+        }
+        if b.utilisation.get() < 0.95 {
+            step(Knob::Share, Some("0.95"), |s| s.utilisation = Fraction::checked(0.95));
+        }
+        if !start.eager {
+            step(Knob::Eager, None, |s| s.eager = true);
+        }
+        step(Knob::Longest, None, |_| {});
+        all
+    }
+
+    /// Names several changes at once where they start together.
+    fn all_of(&mut self, steps: &[Step]) {
+        let case = self.case;
+        let mut start = case.start.clone();
+        steps.iter().for_each(|step| (step.change)(&mut start));
+        let mut flags: Vec<String> = steps.iter().filter(|s| s.knob != Knob::Longest).map(|s| s.flag.clone()).collect();
+        if let Some(longest) = steps.iter().find(|step| step.knob == Knob::Longest) {
+            let most = budget::longest_that_starts(&case.on, &start, case.version, self.b.longest);
+            // A context that nobody asks for is no way out.
+            if most < self.b.longest.min(LEAST_CONTEXT) {
+                return;
+            }
+            start.longest = Some(most);
+            flags.insert(0, format!("{} {most}", longest.flag));
+        }
+        self.push(flags.join(" "), &case.on, &start, None);
     }
 
     fn longest_to(&mut self, most: u64) {

@@ -5,28 +5,33 @@ use rackmath_spec::line::{Launch, Program};
 use rackmath_theory::deployment::Deployment;
 
 /// Types that a method does not compute in: AWQ's and GPTQ's own kernels know one of 16 bits, those that a version takes instead where
-/// nothing is said know both.
+/// nothing is said know both, and MXFP4's kernels the other.
 ///
 /// Source: vllm-project/vllm vllm/model_executor/layers/quantization/{awq,gptq,awq_marlin,gptq_marlin}.py
-/// (`get_supported_act_dtypes`) and vllm/config/vllm.py, read 2026-11-18.
-fn typed(launch: &Launch, model: &str) -> Option<(Remark, Remark)> {
+/// (`get_supported_act_dtypes`) and vllm/config/vllm.py, read 2026-11-18; of MXFP4 the same sentence in nlzy/vllm-gfx906 issue 59
+/// (vLLM 0.11.2).
+fn typed(launch: &Launch, model: &str, on: &Deployment) -> Option<(Remark, Remark)> {
     let dtype = launch.dtype.as_deref().and_then(Dtype::named)?;
     let word = match dtype {
         Dtype::Bf16 => "bfloat16",
         Dtype::Fp32 => "float32",
+        Dtype::Fp16 => "float16",
         _ => return None,
     };
+    let experts = on.model.formats().routed == Dtype::MxFp4;
     let made = rackmath_spec::name::method(model).filter(|made| ["awq", "gptq"].contains(made));
     let own = launch.method.as_deref().filter(|m| ["awq", "gptq"].contains(m));
     let (method, takes) = match (own, made) {
-        (Some(own), _) => (own.to_owned(), "[torch.float16]"),
+        (Some(own), _) if dtype != Dtype::Fp16 => (own.to_owned(), "[torch.float16]"),
+        (None, None) if experts && dtype != Dtype::Bf16 => ("mxfp4".to_owned(), "[torch.bfloat16]"),
         (None, Some(made)) if dtype == Dtype::Fp32 => (format!("{made}_marlin"), "[torch.float16, torch.bfloat16]"),
         _ => return None,
     };
     let printed = format!(
         "ValueError: torch.{word} is not supported for quantization method {method}. Supported dtypes: {takes}"
     );
-    let said = says("check_other_type").with("method", method).with("type", word);
+    let said = says("check_other_type").with("method", &method).with("type", word);
+    let said = said.with("takes", if method == "mxfp4" { "bfloat16" } else { "float16" });
     Some((printed.into(), said))
 }
 
@@ -39,7 +44,7 @@ pub(super) fn mismatched(launch: &Launch, model: &str, on: &Deployment) -> Optio
     if launch.program != Program::Vllm {
         return None;
     }
-    if let Some(refused) = typed(launch, model) {
+    if let Some(refused) = typed(launch, model, on) {
         return Some(refused);
     }
     let asked = launch.method.as_deref()?;

@@ -437,7 +437,7 @@ fn verdict(case: &Case, b: &Budget, starts: bool, longest: u64) -> Remark {
     }
     if starts {
         let said = says("check_starts").with("engine", engine).with("cache", b.cache).with("tokens", b.tokens);
-        let said = said.with("requests", b.concurrency).with("longest", b.longest);
+        let said = said.with("requests", whole_from_hundred(b.concurrency)).with("longest", b.longest);
         // The cache or the cap on sequences: whichever ends first.
         let cap = (b.sequences as f64) < b.concurrency;
         return said.with("cap", cap.then_some(b.sequences)).with("larger", (longest > b.longest).then_some(longest));
@@ -446,9 +446,20 @@ fn verdict(case: &Case, b: &Budget, starts: bool, longest: u64) -> Remark {
     match (&case.early, b.refusal) {
         (Some(_), _) if prints::parser(&case.launch).is_some() => said.with("why", untaken(&case.launch)),
         (Some(_), _) => said.with("why", case.because.clone().unwrap_or_else(|| says("check_refused_early"))),
-        (None, Some(refusal)) => prints::refused(engine, &refusal),
+        (None, Some(refusal)) => prints::refused(engine, &refusal).with("why", why(case, &refusal)),
         (None, None) => said,
     }
+}
+
+/// Requests of which a part is none, where it does not show: of a hundred and more no next whole one is claimed.
+pub fn whole_from_hundred(requests: f64) -> f64 {
+    if requests >= 100.0 { requests.floor() } else { requests }
+}
+
+/// What memory refuses, and how much of the weights are slots for adapters.
+fn why(case: &Case, refusal: &budget::Refusal) -> Remark {
+    let held = case.on.adapters.zip(case.on.model.shape()).map(|(a, shape)| a.held(shape, &case.on.layout.degrees()));
+    prints::why(refusal).with("adapters", held.filter(|held| held.get() > 0.0))
 }
 
 /// Flags that the version does not take; of the newest, the last release that took all of them.

@@ -162,6 +162,11 @@ pub(super) fn waits_for_slot(case: &Case) -> bool {
     case.ask.on.engine.schedule.sequences < case.found.deployment.engine.schedule.sequences
 }
 
+/// Whether memory holds no more than the engine would run.
+pub(super) fn memory_binds(case: &Case, p: &Serving) -> bool {
+    p.room <= case.ask.on.engine.schedule.sequences * p.main.deployment.stages()
+}
+
 fn says_old(engine: &str) -> Remark {
     says("loras_old_engine").with("engine", engine)
 }
@@ -188,6 +193,7 @@ pub(super) fn card(catalog: &Catalog, case: &Case, serving: &Serving, outcome: &
     let fits = outcome.fits;
     // Of those that wait for a slot, the ones that run are served faster than all would be.
     let fewer = tpot_more < 0.0 && waits_for_slot(case);
+    let (memory, waiting) = (memory_binds(case, serving), s.waiting * outcome.groups);
     let says = says(if fits { "loras_cost" } else { "loras_do_not_fit" })
         .with("slots", a.slots)
         .with("rank", a.rank)
@@ -198,7 +204,8 @@ pub(super) fn card(catalog: &Catalog, case: &Case, serving: &Serving, outcome: &
         .with("less", less.max(0.0))
         .with("most", most)
         .with("others", (a.served > a.slots).then_some(a.served))
-        .with("wait", (waits_for_slot(case) && s.waiting > 0.0).then_some(s.waiting * outcome.groups));
+        .with("wait", (waits_for_slot(case) && !memory && s.waiting > 0.0).then_some(waiting))
+        .with("wait_memory", (memory && s.waiting > 0.0).then_some(waiting));
     let bandwidth = on.system.chip.memory.bandwidth.value;
     // Families of versions before the kernels of vllm-project/vllm PR 13096 (0.8).
     let old = ["vllm-0", "vllm-0.3", "vllm-0.6"].contains(&&*on.engine.id);

@@ -5,21 +5,24 @@
 
 use super::drafter::{Drafts, Speculation};
 use super::met::Met;
+use super::solve::Unknown;
 use super::words::{means, overloaded};
 use super::work::{Ask, Case};
-use super::{Change, Request};
+use super::{Change, Loras, Request};
 use crate::desk::prelude::*;
 use crate::desk::remedy::narrower;
 use crate::layout::DegreesRequest;
+use crate::offload::Offloaded;
 use crate::setting::LLAMA_CPP;
 use crate::simulate::What;
 use crate::support::{self, Verdict};
 use rackmath_spec::engine::Assumed;
 use rackmath_spec::support::Stored;
-use rackmath_spec::{Brief, Gguf, Kind, Math};
+use rackmath_spec::{Brief, Gguf, Kind, Math, System};
 use rackmath_theory::deployment::Deployment;
 use rackmath_theory::layout::domain;
 use rackmath_theory::pools::{Loading, Outcome, Serving};
+use rackmath_theory::split::{fewest_expert_layers, fewest_layers};
 
 /// How many are kept.
 const KEPT: usize = 3;
@@ -95,7 +98,7 @@ impl Stands {
     fn of(case: &Case, ask: &Ask, outcome: &Outcome, met: &Met) -> Self {
         let [queue, first, tpot] = means(outcome, met).map(|ms| ms / 1e3);
         let (ttft, whole) = (queue + first, queue + first + tpot * (ask.requests.output - 1.0).max(0.0));
-        let serves = outcome.serves() && !overloaded(outcome, met);
+        let serves = outcome.serves() && !overloaded(outcome, met) && case.held();
         let over = |((what, mean), limit): ((What, f64), Option<AtMost>)| {
             let limit = limit?;
             // A percentile that was not simulated is no better than the mean.
@@ -164,9 +167,10 @@ struct Tried<'a> {
 }
 
 impl Tried<'_> {
-    /// The best first: what meets targets, then what gains; where instances cannot keep up, more of the same before others.
+    /// The best first: what meets targets, then what takes back what the line itself asked for and costs nothing, then what gains;
+    /// where instances cannot keep up, more of the same before others.
     fn before(&self, other: &Self) -> std::cmp::Ordering {
-        let order = |t: &Self| (!t.worth.nearer, t.worth.rescues, t.worth.rescues && t.idea.copies);
+        let order = |t: &Self| (!t.worth.nearer, t.worth.rescues, t.worth.rescues && t.idea.copies, t.idea.undoes);
         order(other).cmp(&order(self)).then(other.worth.gain.total_cmp(&self.worth.gain))
     }
 }
@@ -182,12 +186,15 @@ pub(super) fn best(
     let waits = now.serves() && now.queue > 0.0;
     let goal = Goal::of(case.ask.load, case.request.tpot_ms.is_some(), waits);
     let stands = Stands::of(case, &case.ask, now, met);
-    let ideas = ideas(catalog, case, serving, waits);
+    let ideas = ideas(catalog, case, serving, (now, waits));
     let mut tried: Vec<Tried> = Vec::new();
     for idea in &ideas {
         tried.extend(attempt(catalog, case, serving, (&stands, goal), idea));
     }
     tried.sort_by(Tried::before);
+    // Of numbers of slots the best is enough.
+    let mut slots = false;
+    tried.retain(|t| t.idea.what.says != "slots_of" || !std::mem::replace(&mut slots, true));
     // What arrives at a rate is simulated, today's run or not: a steady state says little of a queue near its end.
     if met.run().is_some() || matches!(case.ask.load, Loading::Rate(_)) {
         let mut kept = Vec::new();
@@ -225,6 +232,7 @@ pub(super) fn best(
             ttft_ms: t.stands.ttft * 1e3,
             output_tok_s_per_chip: t.stands.per_chip,
             usd_per_mtok_output: then.usd_per_mtok(&ask.requests, ask.price).map(|u| u.0),
+            usd_per_mtok_input: then.usd_per_mtok(&ask.requests, ask.price).map(|u| u.1),
             usd_per_mtok_with_prompts: then.usd_per_mtok_with_prompts(&ask.requests, ask.price),
             caution: t.idea.caution.clone(),
         }
@@ -252,7 +260,7 @@ fn attempt<'a>(
     let ready = then.ready_like(&then.ask, Some(serving)).ok()?;
     then.ask.settle(&ready);
     let outcome = ready.under(&then.ask.requests, then.ask.load);
-    if !outcome.serves() {
+    if !outcome.serves() || !then.held() {
         return None;
     }
     let stands = Stands::of(&then, &then.ask, &outcome, &Met::Unasked);
@@ -269,6 +277,8 @@ struct Idea {
     foreign: bool,
     /// Whether it is the same instance again, on chips of the machine that do nothing today.
     copies: bool,
+    /// Whether it takes back what the line asked for: weights off the card, slots for adapters.
+    undoes: bool,
     /// What it asks for beside itself.
     caution: Option<Remark>,
 }
@@ -281,10 +291,14 @@ impl Idea {
 }
 
 /// The menu: one change at a time to the layout, the formats, the load, the engine or the chip.
-fn ideas(catalog: &Catalog, case: &Case, serving: &Serving, waits: bool) -> Vec<Idea> {
-    let mut all = layouts(case);
+fn ideas(catalog: &Catalog, case: &Case, serving: &Serving, (now, waits): (&Outcome, bool)) -> Vec<Idea> {
+    let mut all = kept_on_card(catalog, case);
+    all.extend(layouts(case));
     all.extend(copies(case));
     all.extend(sequences(case, serving).filter(|_| waits));
+    if waits || !now.serves() {
+        all.extend(slots(case));
+    }
     if serving.room < 1.0 {
         let known: Vec<DegreesRequest> = all.iter().map(|idea| idea.request.degrees.clone()).collect();
         all.extend(room(case).into_iter().filter(|idea| !known.contains(&idea.request.degrees)));
@@ -297,12 +311,59 @@ fn ideas(catalog: &Catalog, case: &Case, serving: &Serving, waits: bool) -> Vec<
     }
     all.extend(loads(case, serving));
     all.extend(engines(catalog, case));
-    all.extend(chip(catalog, case).map(|(what, setting)| foreign(what, Request { setting, ..case.request.clone() })));
+    all.extend(chip(catalog, case));
     all
 }
 
+/// More of the weights on the card than were asked to lie in the host's memory: all of them, or the most that fit.
+fn kept_on_card(catalog: &Catalog, case: &Case) -> Vec<Idea> {
+    let (on, offload) = (&case.ask.on, &case.request.offload);
+    let Some(split) = on.split.as_deref().filter(|split| split.cards.is_empty()) else { return Vec::new() };
+    let with = |what: Remark, offload: Offloaded| Idea {
+        undoes: true,
+        ..idea(what, Request { offload, ..case.request.clone() })
+    };
+    let bare = offload.bare();
+    let mut all = vec![with(says("all_on_card"), bare.clone())];
+    let load = on.load(&case.ask.requests, in_flight(case.ask.load), on.engine.schedule.chunk);
+    if let Some((layers, empty)) = on.model.shape().zip(bare.empty(catalog, on, false).ok())
+        && on.engine.offload.as_ref().is_some_and(|o| o.computes)
+    {
+        let plain = Deployment { split: None, ..on.clone() };
+        let few = fewest_expert_layers(&plain, &load, &empty).filter(|n| (*n as f64) < split.experts.max(split.layers));
+        let told =
+            |n: u64| (says("experts_off_card").with("layers", n), Offloaded { n_cpu_moe: Some(n), ..bare.clone() });
+        all.extend(few.map(told).map(|(what, offload)| with(what, offload)));
+        let few = fewest_layers(&plain, &load, &empty).filter(|n| (*n as f64) < split.layers);
+        let kept = |n: u64| layers.n_layers() + 1 - n;
+        let told = |n: u64| (says("layers_on_the_card").with("layers", kept(n)), kept(n));
+        all.extend(few.map(told).map(|(what, n)| with(what, Offloaded { gpu_layers: Some(n), ..bare.clone() })));
+    }
+    all
+}
+
+fn in_flight(load: Loading) -> f64 {
+    if let Loading::Concurrency(c) = load { c } else { 1.0 }
+}
+
+/// Other numbers of slots for adapters: more where requests wait for one, fewer where slots take the cache's memory.
+fn slots(case: &Case) -> Vec<Idea> {
+    let Some(loras) = &case.request.loras else { return Vec::new() };
+    let (now, most) = (loras.loras, loras.lora_count.unwrap_or(loras.loras));
+    let mut all = vec![now * 9 / 10, now * 3 / 4, now / 2, now * 2, now * 4];
+    all.retain(|n| *n >= 1 && *n <= most && *n != now);
+    all.dedup();
+    let other = |n: u64| {
+        let host = loras.max_cpu_loras.map(|kept| kept.max(n));
+        let loras = Some(Loras { loras: n, max_cpu_loras: host, ..loras.clone() });
+        let what = says("slots_of").with("slots", n).with("now", now);
+        Idea { undoes: true, ..idea(what, Request { loras, ..case.request.clone() }) }
+    };
+    all.into_iter().map(other).collect()
+}
+
 fn idea(what: Remark, request: Request) -> Idea {
-    Idea { what, request, foreign: false, copies: false, caution: None }
+    Idea { what, request, foreign: false, copies: false, undoes: false, caution: None }
 }
 
 fn foreign(what: Remark, request: Request) -> Idea {
@@ -443,7 +504,8 @@ fn loads(case: &Case, serving: &Serving) -> Vec<Idea> {
     let ask = &case.ask;
     // Of users nobody decides how many have a request in flight.
     let Loading::Concurrency(c) = ask.load else { return Vec::new() };
-    if ask.users.is_some() {
+    // What was solved for is the most within the targets: fewer is no help, more no answer.
+    if ask.users.is_some() || case.sought.is_some_and(Unknown::is_load) {
         return Vec::new();
     }
     let most = serving.room * serving.groups();
@@ -476,8 +538,12 @@ fn engines(catalog: &Catalog, case: &Case) -> Vec<Idea> {
     others.filter_map(other).collect()
 }
 
-/// The machine whose chips have the next higher bandwidth, by the same maker, joined by the link that was given, if one was.
-fn chip(catalog: &Catalog, case: &Case) -> Option<(Remark, Setting)> {
+/// A size of memory that is as good as another: data sheets and programs differ by so much of one.
+const AS_LARGE: f64 = 0.98;
+
+/// The machine whose chips have the next higher bandwidth, by the same maker, the cheapest of those alike, joined by the link that was
+/// given, if one was. What lies in a host's memory stays there, unless the chip has a host of its own.
+fn chip(catalog: &Catalog, case: &Case) -> Option<Idea> {
     let (ask, given) = (&case.ask, &case.request.setting);
     let now = &ask.on.system;
     // Of several cards that share the layers, one instead says nothing about the others.
@@ -486,20 +552,28 @@ fn chip(catalog: &Catalog, case: &Case) -> Option<(Remark, Setting)> {
     }
     let memory = &now.chip.memory;
     let faster = |s: &Brief| {
-        let enough = s.size >= memory.size() && s.n_chips >= ask.on.layout.chips();
+        let enough = s.size >= memory.size() * AS_LARGE && s.n_chips >= ask.on.layout.chips();
         // A chip that is announced but not priced cannot be compared.
         s.vendor == now.chip.vendor && enough && s.priced && s.bandwidth.get() > memory.bandwidth.value.get() * 1.05
     };
     let ids = || catalog.ids(Kind::Systems).filter(|id| !id.starts_with("lecture"));
     let mut all: Vec<_> = ids().filter_map(|id| Some((id, catalog.brief(id).ok().filter(faster)?))).collect();
     all.sort_by(|(_, a), (_, b)| a.bandwidth.get().total_cmp(&b.bandwidth.get()).then(a.n_chips.cmp(&b.n_chips)));
-    let system = all.into_iter().find_map(|(id, _)| catalog.system(id).ok())?;
+    let least = all.first()?.1.bandwidth * 1.01;
+    let alike = all.into_iter().filter(|(_, s)| s.bandwidth <= least).filter_map(|(id, _)| catalog.system(id).ok());
+    let price = |s: &System| s.chip.usual_price().map_or(f64::INFINITY, |price| price.value.get());
+    let system = alike.min_by(|a, b| price(a).total_cmp(&price(b)))?;
     // Who named so many chips gets as many of the other; who named a machine, a machine.
     let (on, chips) = if ids().any(|id| id == now.id) {
         (system.id.clone(), given.chips)
     } else {
         (format!("{}x{}", now.n_chips, system.chip.id), None)
     };
+    let own = system.chip.host.memory.as_deref() == Some("lpddr-grace");
+    let host = ask.on.split.as_ref().filter(|_| !own).map(|split| split.host.id.clone());
     let what = says("chip_instead").with("chip", &system.chip.name).with("now", &now.chip.name).with("on", &on);
-    Some((what, Setting { on, chips, price_usd_per_chip_hour: None, ..given.clone() }))
+    let what = what.with("host", host.as_deref());
+    let setting = Setting { on, chips, price_usd_per_chip_hour: None, ..given.clone() };
+    let offload = Offloaded { host: host.or(case.request.offload.host.clone()), ..case.request.offload.clone() };
+    Some(foreign(what, Request { setting, offload, ..case.request.clone() }))
 }

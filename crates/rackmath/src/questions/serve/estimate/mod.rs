@@ -149,8 +149,18 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
 
 /// Answers, as long as it is wanted.
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<Answer, Error> {
+    answered(catalog, request, None, effort)
+}
+
+/// The same at a load that was solved for.
+fn answered(
+    catalog: &Catalog,
+    request: &Request,
+    sought: Option<solve::Unknown>,
+    effort: &Effort,
+) -> Result<Answer, Error> {
     if let Some((asked, said)) = flags::obeyed(catalog, request)? {
-        let mut answer = answer_on(catalog, &asked, effort)?;
+        let mut answer = answered(catalog, &asked, sought, effort)?;
         answer.assumptions.splice(0..0, said);
         return Ok(answer);
     }
@@ -158,6 +168,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
         return solve::answer(catalog, request, unknown, effort);
     }
     let mut case = work::Case::new(catalog, request)?;
+    case.sought = sought;
     let serving = case.ready(&case.ask)?;
     case.ask.settle(&serving);
     let outcome = serving.under(&case.ask.requests, case.ask.load);
@@ -425,6 +436,8 @@ pub struct Change {
     pub output_tok_s_per_chip: f64,
     /// Dollars per million output tokens then: the time that decoding takes.
     pub usd_per_mtok_output: Option<f64>,
+    /// Dollars per million input tokens then: the time that prompts take.
+    pub usd_per_mtok_input: Option<f64>,
     /// Dollars per million output tokens then, their prompts included.
     pub usd_per_mtok_with_prompts: Option<f64>,
     /// What it asks for beside itself.

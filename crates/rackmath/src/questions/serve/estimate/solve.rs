@@ -53,6 +53,13 @@ pub enum Unknown {
     Machine,
 }
 
+impl Unknown {
+    /// Whether it is a load, so that the answer is the largest one.
+    pub(super) fn is_load(self) -> bool {
+        matches!(self, Self::Concurrency | Self::Rate | Self::Users)
+    }
+}
+
 /// Users as a load, and what is looked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -225,7 +232,7 @@ pub(super) fn answer(catalog: &Catalog, request: &Request, unknown: Unknown, eff
     let plain = search.with_pools(plain);
     let mut solved = search.run()?;
     let at = solved.value.unwrap_or(search.step);
-    let mut page = super::answer_on(catalog, &plain_of(&plain, &search.case, unknown, at), effort)?;
+    let mut page = super::answered(catalog, &plain_of(&plain, &search.case, unknown, at), Some(unknown), effort)?;
     page.layout_chosen = search.case.chosen;
     solved.verdict = verdict(&solved);
     page.solved = Some(solved);

@@ -33,9 +33,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
     let (r, on) = (&case.found, &case.ask.on);
     let (pretend, standing) = (case.request.pretend, &case.standing);
     let barred = standing.refusal.as_ref().filter(|_| !pretend);
-    let at = on.load(&case.ask.requests, 1.0, on.engine.schedule.chunk);
-    let held = offload::card_lacks(on, &at).is_none() && offload::host_lacks(on, &at).is_none();
-    let fits = outcome.fits && barred.is_none() && held;
+    let fits = outcome.fits && barred.is_none() && case.held();
     let engine = says("engine_source").with("source", &on.engine.source).with("as_of", &on.engine.as_of);
     Answer {
         model: r.model.name.clone(),
@@ -433,6 +431,7 @@ pub(crate) fn assumption(of: &Assumption) -> Remark {
             says(id).with("family", family).with("format", format.to_string()).with("generation", generation)
         }
         Assumption::Links { kind } => says("links_unknown").with("kind", kind),
+        Assumption::Hosts { hosts } => says("reduced_over_hosts").with("hosts", *hosts),
     }
 }
 

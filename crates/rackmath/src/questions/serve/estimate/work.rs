@@ -3,6 +3,7 @@
 use super::Request;
 use super::beside::embeds;
 use super::drafter::{self, Guess};
+use super::solve::Unknown;
 use crate::desk::cut;
 use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
@@ -61,6 +62,8 @@ pub(crate) struct Case<'a> {
     pub standing: Standing,
     /// Whether vectors are wanted instead of answers.
     pub embeds: bool,
+    /// What was solved for, where the load is a solution.
+    pub sought: Option<Unknown>,
     pub ask: Ask,
 }
 
@@ -114,8 +117,9 @@ impl<'a> Case<'a> {
             Drafter::Layer | Drafter::Lookup(_) => KernelSet::of_model(catalog, &ask.on.model)?,
         };
         let scale = Scale::of(catalog)?;
+        let sought = None;
         let mut case =
-            Self { catalog, request, found, chosen, uncovered, kernels, guess, scale, standing, embeds, ask };
+            Self { catalog, request, found, chosen, uncovered, kernels, guess, scale, standing, embeds, sought, ask };
         if let Some(guess) = case.guess.clone() {
             guess.settle(&case.ready(&case.ask)?, &mut case.ask);
         }
@@ -131,6 +135,13 @@ impl<'a> Case<'a> {
     /// Whether the engine is known to run it, cut like that.
     pub(crate) fn runs(&self, on: &Deployment) -> bool {
         self.stand(on).is_ok_and(|s| s.verdict <= Verdict::RunsAs && s.cuts(&on.layout))
+    }
+
+    /// Whether what lies with the host or on further cards has room there.
+    pub(crate) fn held(&self) -> bool {
+        let on = &self.ask.on;
+        let at = on.load(&self.ask.requests, 1.0, on.engine.schedule.chunk);
+        offload::card_lacks(on, &at).is_none() && offload::host_lacks(on, &at).is_none()
     }
 
     /// What the answer rests on.
