@@ -339,8 +339,7 @@ impl Worked {
     pub(super) fn stage(&self, asked: &Asked, choice: &Choice) -> Result<Stage<'_>, Error> {
         let (ask, w) = (&*self.ask, &self.ask.workload);
         let lengths = [length(&w.input), length(&w.output)];
-        let longest = w.input.shares.iter().chain([&w.input.mean]).fold(0.0_f64, |a, b| a.max(*b))
-            + w.output.shares.iter().chain([&w.output.mean]).fold(0.0_f64, |a, b| a.max(*b));
+        let longest = w.longest();
         let pool = |row: &Entry, sequences: f64, instances: f64, drafts: f64| -> Result<Pool, Error> {
             let (ready, on) = (row.ready(), row.on());
             simulate::can_run(on)?;
