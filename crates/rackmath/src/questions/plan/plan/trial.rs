@@ -362,7 +362,7 @@ impl Worked {
         let mut send = 0.0;
         if let Some(p) = &choice.prompts {
             // As many prompts at a time as the launch line allows.
-            let prompts = (p.row.chunk / ask.fetching(p.row.offload).new_tokens()).ceil().max(1.0);
+            let prompts = ask.prompts_at_once(p.row);
             pools.insert(0, pool(p.row, prompts, p.instances, 0.0)?);
             send = self.space.sending(p.at, choice.c.row) / w.input.mean;
         }

@@ -205,8 +205,7 @@ fn shorter(on: &Deployment, start: &Start, comes: f64) -> Option<u64> {
     let own = on.model.shape().and_then(|shape| shape.context_max)?;
     let held = budget::told(on, start, None).longest_possible;
     let least = comes.ceil() as u64;
-    let round = held / ROUND * ROUND;
-    (held < own).then(|| if round < least { least } else { round }.min(own))
+    (held < own).then(|| (held / ROUND * ROUND).max(least).min(own))
 }
 
 impl Worked {
@@ -240,9 +239,8 @@ impl Worked {
         let pools = match &choice.prompts {
             None => vec![pool(Role::Serve, choice.row, choice.per_group, 1.0)?],
             Some(p) => {
-                let prompts = (p.row.chunk / ask.fetching(p.row.offload).new_tokens()).ceil().max(1.0);
                 vec![
-                    pool(Role::Prefill, p.row, prompts, p.instances)?,
+                    pool(Role::Prefill, p.row, ask.prompts_at_once(p.row), p.instances)?,
                     pool(Role::Decode, choice.row, choice.per_group, choice.instances)?,
                 ]
             }
