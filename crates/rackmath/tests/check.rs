@@ -941,3 +941,34 @@ fn what_is_not_set_aside_is_not_printed() {
     let aside = |engine: &str| checked(line, "h100", engine).graphs_estimate_gib;
     assert!(aside("vllm@0.10.2") == 0.0 && aside("vllm@0.25.0") > 0.0);
 }
+
+/// What is printed is what is typed: its own check must let it start, however small the cards.
+#[test]
+fn the_commands_of_a_plan_start_on_the_chips_it_is_for() {
+    let cases = [
+        ("llama-3.1-8b", "1xrtx-4090", "vllm"),
+        ("qwen3-32b", "1xh100", "vllm"),
+        ("llama-3.1-8b", "2xl4", "vllm"),
+        ("gpt-oss-20b", "1xrtx-4090", "vllm"),
+        ("gemma-3-27b", "2xl40s", "vllm"),
+        ("llama-3.1-8b", "1xrtx-4090", "sglang"),
+        ("qwen3-32b", "1xh100", "trtllm"),
+    ];
+    let mut told = 0;
+    for (model, on, engine) in cases {
+        let setting = rackmath::setting::Setting { model: model.into(), on: on.into(), ..Default::default() };
+        let (isl, osl, rate_per_s) = (Some(1000.0), Some(500.0), Some(0.2));
+        let ask =
+            plan::Request { setting, engines: vec![engine.into()], isl, osl, rate_per_s, ..plan::Request::default() };
+        let a = plan::answer_on(&CATALOG, &ask, 2).unwrap();
+        let best = a.plans.first().unwrap_or_else(|| panic!("{model} on {on}: {:?}", a.verdict));
+        for line in &best.launch {
+            let line = line.trim_start_matches("prefill: ").trim_start_matches("decode: ");
+            told +=
+                u64::from(["--max-model-len", "--context-length", "--max_seq_len"].iter().any(|f| line.contains(f)));
+            let found = checked(line, on, "");
+            assert!(found.starts, "{model} on {on}: {line}: {:?}", found.verdict);
+        }
+    }
+    assert!(told >= 3, "{told} lines say how long a request may be");
+}

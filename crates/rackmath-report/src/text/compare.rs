@@ -16,8 +16,7 @@ pub(super) fn compare(out: &mut Page, a: &Answer, figure: &Figure) {
         (_, Some(c)) => format!("{} on {} systems", c.curve.model, a.columns.len()),
         _ => String::new(),
     });
-    let nothing = Remark::default();
-    aim(out, a.columns.first().map_or(&nothing, |c| &c.workload), a.objective, &a.limits);
+    aim(out, &a.workload, a.objective, &a.limits);
     out.verdict(words(&a.verdict));
     out.figures();
     table(out, a);

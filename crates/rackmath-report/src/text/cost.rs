@@ -123,7 +123,10 @@ pub(super) fn fleet(out: &mut Page, a: &fleet::Answer) {
     let (chips, machines) = (count(a.chips as f64), count(a.machines as f64));
     let day = or(a.usd_per_day, "", |day| format!(", {} a day", Dollars::usd(day)));
     let pools = format!("{} for prompts, {} for answers", count(a.prefill.chips as f64), count(a.decode.chips as f64));
-    out.verdict(format!("{chips} chips on {machines} machines carry it: {pools}{day}, {}", watts(a.power_w)));
+    let cost = or(a.usd_per_output_mtok, "", |c| format!(", {} of output", mtok(c)));
+    let needs = or(a.needs.as_ref(), "", |needs| format!("; {}", words(needs)));
+    let power = watts(a.power_w);
+    out.verdict(format!("{chips} chips on {machines} machines carry it: {pools}{day}{cost}, {power}{needs}"));
     limit(out, &a.rates);
     out.figures();
     out.field("traffic", format!("{} in, {} out on average", tok_s(a.input_tok_s), tok_s(a.output_tok_s)));

@@ -45,7 +45,8 @@ pub(super) fn plan(out: &mut Page, a: &Answer) {
 
 /// What is asked for, and of what the best.
 pub(super) fn aim(out: &mut Page, workload: &Remark, objective: Best, limits: &[Remark]) {
-    out.paragraph("", format!("{}; best {objective}; {}", words(workload), joined(limits, ", ")));
+    let limits = if limits.is_empty() { String::new() } else { format!("; {}", joined(limits, ", ")) };
+    out.paragraph("", format!("{}; best {objective}{limits}", words(workload)));
 }
 
 pub(super) fn points<'a>(out: &mut Page, all: impl Iterator<Item = &'a Point>) {

@@ -7,7 +7,7 @@
 //! |--------|------|------|---------|
 //! | c_d, c_p | chips | 1 | chips of an instance that decodes, of one that computes prompts |
 //! | r, μ | rate, service | 1/s | requests an instance ends, prompts an instance computes |
-//! | β | [`BUSIEST`] | 1 | most of the time prompts' chips may work |
+//! | β | [`BUSIEST`](super::pools::BUSIEST) | 1 | most of the time prompts' chips may work |
 //! | d, f | per | s | chips for one request a second: no whole numbers can do with fewer |
 //!
 //! Proof: a ratio of n_p to n_d has n_d r ≤ β n_p μ, so its prompts take n_p c_p ≥ f n_d r chips; replicas and instances are
@@ -17,7 +17,6 @@
 //! Pairs are never tabulated: the pools of prompts stand in groups that a row sees alike (same machine, same time to send),
 //! and a row looks into a group only where the group's bound is of use.
 
-use super::pools::BUSIEST;
 use super::space::{MOST_DECODE, Space, State};
 use super::{Estimate, Traffic};
 use std::collections::BTreeMap;
@@ -71,7 +70,7 @@ impl Pools {
         for (p, prefill) in space.prefills.iter().enumerate() {
             let row = &space.rows[prefill.row];
             let one = [1.0, row.scale, row.usd_s, row.watts].map(|x| x * row.chips);
-            let per = one.map(|x| x / (BUSIEST * prefill.prompts.service));
+            let per = one.map(|x| x / (space.busiest() * prefill.prompts.service));
             let prompts = Prompts { one, per, first: prefill.prompts.alone, same: false };
             let group = groups.entry((row.key, row.machine, row.class)).or_insert_with(|| Group {
                 machine: row.machine,

@@ -129,6 +129,8 @@ pub struct Space {
     pub send: Vec<Vec<f64>>,
     /// Instances of prefill and of decode, of the latter at most [`MOST_DECODE`].
     pub ratios: Vec<(f64, f64)>,
+    /// Prompts' chips may be busy all the time: for who simulates what the means leave open.
+    pub outrun: bool,
     /// Squared coefficient of variation of prompts: they wait so much longer for each other.
     pub prompt_cv2: f64,
     /// Replicas beyond those that serve.
@@ -320,6 +322,18 @@ impl Space {
         self.send[self.rows[self.prefills[p].row].class as usize][self.rows[row].class as usize]
     }
 
+    /// The most of their time that prompts' chips may work.
+    pub(super) fn busiest(&self) -> f64 {
+        if self.outrun { 1.0 } else { BUSIEST }
+    }
+
+    /// Whether prompts' chips work more of the time than means can tell of.
+    pub fn outruns(&self, index: u64) -> bool {
+        let c = self.configuration(index);
+        let split = c.split.and_then(|(p, q)| self.split_unit(c.row, c.level, p, self.ratios[q]));
+        split.is_some_and(|split| split.busy > BUSIEST)
+    }
+
     /// A ratio of a pair as if no prompt ever waited.
     #[inline]
     pub(super) fn split_unit(&self, row: usize, level: usize, p: usize, (np, nd): (f64, f64)) -> Option<Split<'_>> {
@@ -331,7 +345,7 @@ impl Space {
         let state = self.found.at(row, level)?;
         let rate = nd * state.rate;
         let busy = prefill.prompts.busy(rate, np);
-        if busy > BUSIEST {
+        if busy > self.busiest() {
             return None;
         }
         let send = self.send[other.class as usize][r.class as usize];

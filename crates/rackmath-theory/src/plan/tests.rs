@@ -67,6 +67,7 @@ prop_compose! {
             ratios: vec![(1.0, 1.0), (1.0, 2.0), (2.0, 1.0), (3.0, 2.0)],
             prompt_cv2: 0.0,
             standby,
+            outrun: false,
         }
     }
 }

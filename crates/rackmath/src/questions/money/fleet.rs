@@ -3,7 +3,7 @@
 use crate::desk::prelude::*;
 use crate::serving::{Draw, RatesCard, RatesRequest, rates};
 pub use rackmath_theory::fleet::Pool as PoolCard;
-use rackmath_theory::fleet::{Machines, Pool, Traffic, fleet, peak_over_mean, per_month, rack_share};
+use rackmath_theory::fleet::{Fleet, Machines, Pool, Traffic, fleet, peak_over_mean, per_month, rack_share};
 
 /// Traffic and the machines to serve it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
@@ -95,6 +95,9 @@ pub struct Answer {
     pub usd_per_day: Option<f64>,
     /// What a million output tokens cost, everything else included.
     pub usd_per_output_mtok: Option<f64>,
+    /// How few of the chips the traffic needs, where whole replicas are many more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Remark>,
     /// One machine's output over the market's.
     pub machine_share: Option<f64>,
     /// The day: demand and capacity of the decode pool.
@@ -130,6 +133,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
     let endless = f.prefill.replicas.max(f.decode.replicas) >= Pool::MOST;
     let given = format!("{} out", traffic.output);
     refuse_if(endless, "traffic", given, "less, or faster chips: a trillion replicas")?;
+    let needs = needs(&traffic, &machines, &f, r.priced());
     let world = q.world_tok_s.map(|w| rate("world_tok_s", w)).transpose()?;
     Ok(Answer {
         model: r.model.name.clone(),
@@ -149,10 +153,24 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         usd_per_day: r.priced().then_some(f.day.get()),
         usd_per_output_mtok: (r.priced() && traffic.output.get() > 0.0)
             .then(|| f.day.get() / (traffic.output.get() * 86_400.0) * 1e6),
+        needs,
         machine_share: world.filter(|w| w.get() > 0.0).map(|w| rack_share(rates.decode, r.system.n_chips, w)),
         figure: figure(q, &f.decode, r.titled("over_a_day")),
         assumptions,
     })
+}
+
+/// Whole replicas are many more chips than the traffic needs where it would do with this share of them.
+const SPARE: f64 = 0.8;
+
+/// How few chips would do in replicas of one chip each, and what a token would cost then.
+fn needs(traffic: &Traffic, machines: &Machines, whole: &Fleet, priced: bool) -> Option<Remark> {
+    let single = fleet(traffic, &Machines { prefill_chips: 1, decode_chips: 1, ..*machines });
+    let per_day = traffic.output.get() * 86_400.0;
+    let cost = (priced && per_day > 0.0).then(|| DollarsPerToken::per_mtok(single.day.get() / per_day * 1e6));
+    let said = says("fleet_needs").with("chips", single.chips).with("target", machines.target.get()).with("cost", cost);
+    let said = said.with("prefill", machines.prefill_chips).with("decode", machines.decode_chips);
+    ((single.chips as f64) < SPARE * whole.chips as f64).then_some(said)
 }
 
 fn rate(field: &'static str, value: f64) -> Result<TokenRate, Error> {
@@ -230,6 +248,7 @@ fn figure(q: &Request, pool: &Pool, title: Remark) -> Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::desk::remark::Part;
 
     #[test]
     fn traffic_is_given_once_and_only_once() {
@@ -248,5 +267,22 @@ mod tests {
         assert!(((a.input_tok_s + a.output_tok_s) / 380_264_999.0 - 1.0).abs() < 1e-6);
         assert!(a.prefill.headroom >= 0.249 && a.decode.headroom >= 0.249, "a target of 80 % leaves a quarter");
         assert!((a.figure.series[0].points[24].1 / a.decode.peak_tok_s - 1.0).abs() < 1e-9, "noon is the peak");
+    }
+    #[test]
+    fn whole_racks_say_how_few_of_their_chips_the_traffic_needs() {
+        let catalog = rackmath_catalog::embedded();
+        let setting = Setting { model: "qwen3-32b".into(), on: "gb200-nvl72".into(), ..Setting::default() };
+        let q = Request { setting, rate_per_s: Some(100.0), ..Request::default() };
+        let whole = answer(&catalog, &q).unwrap();
+        let Some(Part::Number(chips)) = whole.needs.as_ref().and_then(|n| n.with.get("chips")).cloned() else {
+            panic!("{:?}", whole.needs)
+        };
+        // What each pool needs in its own rate, with a fifth of it free, in whole chips.
+        let least = |p: &PoolCard| (p.peak_tok_s / (p.capacity_tok_s / p.chips as f64) / 0.8).ceil();
+        assert!(
+            (chips - least(&whole.prefill) - least(&whole.decode)).abs() < 1e-9 && chips < whole.chips as f64 / 2.0
+        );
+        let small = answer(&catalog, &Request { prefill_chips: Some(1), decode_chips: Some(1), ..q }).unwrap();
+        assert!(small.needs.is_none() && small.chips as f64 == chips);
     }
 }

@@ -40,7 +40,7 @@ pub struct Request {
 pub struct Answer {
     /// What the curves differ in: `systems`, `models` or `engines`.
     pub over: String,
-    /// Traffic and lengths of the first.
+    /// Traffic and lengths of all.
     pub workload: Remark,
     /// Limits of the first.
     pub limits: Vec<Remark>,
@@ -108,16 +108,21 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     sides::like_with_like(catalog, &mut questions)?;
     let mut kinds = Vec::new();
     let mut curves = Vec::new();
-    let mut first: Option<(Remark, Vec<Remark>, Vec<Remark>)> = None;
+    let mut workloads = Vec::new();
+    let mut first: Option<(Vec<Remark>, Vec<Remark>)> = None;
     for (name, question) in questions {
         let worked = Worked::new(catalog, &question, effort)?;
         kinds.push(worked.bases().0);
         curves.push(curve(name, &worked, worked.frontier()?));
-        let (_, _, said) = first.get_or_insert_with(|| (worked.workload(), worked.limits(), worked.assumptions(true)));
+        workloads.push(worked.workload());
+        let own = worked.limits();
+        let (limits, said) = first.get_or_insert_with(|| (own.clone(), worked.assumptions(true)));
+        limits.retain(|limit| own.contains(limit));
         let new: Vec<Remark> = worked.supported().into_iter().filter(|line| !said.contains(line)).collect();
         said.extend(new);
     }
-    let (workload, limits, mut assumptions) = first.unwrap_or_default();
+    let (limits, mut assumptions) = first.unwrap_or_default();
+    let workload = sides::common(workloads.iter());
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
     let unranked = sides::unranked(kinds.iter().copied());
     let ranked = priced(&curves) && unranked.is_none();

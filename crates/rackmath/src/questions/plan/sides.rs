@@ -11,6 +11,7 @@
 
 use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
+use crate::desk::remark::Part;
 use crate::plan::{Plan, Request};
 use crate::setting::common_basis;
 use rackmath_spec::Basis;
@@ -138,6 +139,16 @@ impl Measure {
 
 /// The name of a side and its question.
 pub(crate) type Side = (String, Request);
+
+/// Traffic and lengths of all; where each fills as many chips as it has, that.
+pub(crate) fn common<'a>(workloads: impl Iterator<Item = &'a Remark> + Clone) -> Remark {
+    let Some(first) = workloads.clone().next() else { return Remark::default() };
+    let each = |w: &Remark| w.clone().with("traffic", says("each_filled"));
+    let all = says("chips_filled").says;
+    let fills = |w: &Remark| matches!(w.with.get("traffic"), Some(Part::Remark(said)) if said.says == all);
+    let alike = workloads.clone().all(|w| fills(w) && each(w) == each(first));
+    if alike && workloads.clone().any(|w| w != first) { each(first) } else { first.clone() }
+}
 
 /// What a comparison is over, and the question of each side by name: machines, models or engines, of which one may be
 /// listed; the machines of the plan when none is.

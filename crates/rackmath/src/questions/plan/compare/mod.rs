@@ -21,7 +21,9 @@ use crate::desk::prelude::*;
 use crate::extent::Extent;
 use crate::frontier::{self, Curve};
 use crate::plan::{self, Plan, Relaxation, Worked};
-use crate::sides::{Measure, decider, kinds_differ, like_with_like, price_words, questions, too_close, unranked};
+use crate::sides::{
+    Measure, common, decider, kinds_differ, like_with_like, price_words, questions, too_close, unranked,
+};
 
 /// Plans side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -30,7 +32,9 @@ pub struct Answer {
     pub over: String,
     /// What is made best.
     pub objective: plan::Best,
-    /// Limits of the first.
+    /// Traffic and lengths of all.
+    pub workload: Remark,
+    /// Limits that all have.
     pub limits: Vec<Remark>,
     /// As asked for.
     pub columns: Vec<Column>,
@@ -136,6 +140,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         if columns.is_empty() {
             limits.clone_from(&a.limits);
         }
+        limits.retain(|limit| a.limits.contains(limit));
         for line in &a.assumptions {
             if !assumptions.contains(line) {
                 assumptions.push(line.clone());
@@ -164,16 +169,17 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let flips = if over == "systems" && ranked { flips(&columns, &scale) } else { Vec::new() };
     let curves: Vec<Curve> = columns.iter().map(|c| c.curve.clone()).collect();
     let title = frontier::title(over, &curves);
-    let subtitle = columns.first().map_or_else(Remark::default, |c| c.workload.clone());
+    let workload = common(columns.iter().map(|c| &c.workload));
     let drawn =
-        |dollars: bool| frontier::figure(&curves, title.clone(), subtitle.clone(), dollars, marks(&columns, dollars));
+        |dollars: bool| frontier::figure(&curves, title.clone(), workload.clone(), dollars, marks(&columns, dollars));
     Ok(Answer {
         over: over.into(),
         objective: r.plan.objective,
         limits,
-        verdict: verdict(&columns, &wins),
+        verdict: verdict(&columns, &wins, &r.plan.engines),
         figure_chip: drawn(false),
         figure_dollar: frontier::priced(&curves).then(|| drawn(true)),
+        workload,
         columns,
         wins,
         flips,
@@ -269,7 +275,7 @@ fn marks(columns: &[Column], dollars: bool) -> Vec<Mark> {
     columns.iter().filter_map(mark).collect()
 }
 
-fn verdict(columns: &[Column], wins: &[Win]) -> Remark {
+fn verdict(columns: &[Column], wins: &[Win], engines: &[String]) -> Remark {
     let without = || columns.iter().filter(|c| c.plan.is_none());
     let of = |ids: &'static [&'static str], holds: bool| {
         let all = without().filter(move |c| ids.contains(&&*c.verdict.says) == holds).map(|c| c.curve.name.as_str());
@@ -290,7 +296,12 @@ fn verdict(columns: &[Column], wins: &[Win]) -> Remark {
         (None, _) if columns.iter().all(|c| c.verdict.says == "not_possible") => says("none_runs"),
         (None, _) => because(says("none_meets")),
         (Some(only), _) if without().count() + 1 == columns.len() => {
-            because(says("only_one").with("name", &only.curve.name).with("verdict", only.verdict.clone()))
+            let said = says("only_one").with("name", &only.curve.name).with("verdict", only.verdict.clone());
+            // Nobody stands beside it: what was listed may have been meant to.
+            let choices = (columns.len() == 1 && engines.len() > 1).then(|| engines.to_vec());
+            because(
+                said.with("alone", (columns.len() == 1 && choices.is_none()).then_some(true)).with("engines", choices),
+            )
         }
         (_, Some(w)) => {
             let on = says(if w.too_close { "too_close_to_call" } else { "wins_on" }).with("measure", w.measure.name());

@@ -38,6 +38,22 @@ fn models_and_engines_have_no_flip_price_and_lists_do_not_mix() {
     assert!(answer_on(&catalog, &typo, 1).unwrap_err().to_string().contains("h20"));
 }
 
+#[test]
+fn systems_of_other_sizes_share_no_count_of_chips_and_one_alone_is_told_how_to_list_engines() {
+    let catalog = rackmath_catalog::embedded();
+    let asked = |plan: plan::Request| answer_on(&catalog, &Request { plan, ..Request::default() }, 1).unwrap();
+    let of = |a: &Answer| a.workload.with.get("traffic").cloned();
+    let other = asked(plan("4xh100,2xh100"));
+    assert_eq!(of(&other), Some(says("each_filled").into()));
+    assert!(other.limits.is_empty(), "{:?}", other.limits);
+    let same = asked(plan("2xh100,2xh200"));
+    assert_eq!(of(&same), Some(says("chips_filled").with("chips", 2_u64).into()));
+    assert_eq!(same.limits.len(), 1);
+    let engines = vec!["vllm".to_owned(), "sglang".to_owned()];
+    let alone = asked(plan::Request { engines, ..plan("2xh100") });
+    assert!(alone.columns.len() == 1 && alone.verdict.with.contains_key("engines"), "{:?}", alone.verdict);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 

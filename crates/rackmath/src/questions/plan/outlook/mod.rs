@@ -138,8 +138,11 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let effort = &effort.into();
     refuse_if(!(r.vary > 0.0 && r.vary < 1.0), "vary", r.vary, "a share above 0 and below 1")?;
     let worked = Worked::new(catalog, &r.plan, effort)?;
-    let best = worked.best(&worked.question)?;
-    let plan = best.as_ref().map(|best| worked.plan(best));
+    let by_means = worked.best(&worked.question)?;
+    // The deployment is that of `plan`, which may have simulated others than the best by means.
+    let met = worked.met(worked.answer()?)?;
+    let plan = met.plans.into_iter().next();
+    let best = plan.as_ref().and_then(|plan| worked.ranked_at(plan.index));
     let mut answer = Answer {
         model: worked.model().into(),
         workload: worked.workload(),
@@ -155,7 +158,8 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
         plan,
     };
     let Some(best) = best else { return Ok(answer) };
-    let base = worked.question.objective.score(&best.estimate);
+    // Scores are compared in means, before and after a move.
+    let base = worked.question.objective.score(&by_means.as_ref().unwrap_or(&best).estimate);
     answer.inputs = inputs(catalog, r, &worked, (&worked.identity(best.index), base), effort)?;
     answer.robust = robust(&worked, &best)?;
     let (stages, end) = stages(&worked, &best);
@@ -171,7 +175,8 @@ pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
     // Prompts and answers are always varied; each end is prepared anew.
     let spaces = 1 + 2 * (2 + given);
     let one = plan::extent(catalog, p)?;
-    Ok((one * spaces as f64).in_means())
+    // The plan itself is simulated, its moves are not.
+    Ok(one + (one * (spaces - 1) as f64).in_means())
 }
 
 /// The score of the best then, and what becomes of today's plan.

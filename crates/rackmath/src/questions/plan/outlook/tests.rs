@@ -27,6 +27,16 @@ fn a_price_moves_the_cost_alike_every_concurrency_has_its_stage_and_the_bad_ends
 }
 
 #[test]
+fn the_deployment_it_speaks_of_is_the_one_that_is_planned() {
+    let catalog = rackmath_catalog::embedded();
+    let mut r = request();
+    (r.plan.ttft_ms, r.plan.simulate_requests) = (Some(60.0.into()), Some(500));
+    let planned = plan::answer_on(&catalog, &r.plan, 1).unwrap();
+    let a = answer_on(&catalog, &r, 1).unwrap();
+    assert_eq!(a.plan.as_ref(), planned.plans.first());
+}
+
+#[test]
 fn nothing_to_look_out_for_where_nothing_fits() {
     let mut r = request();
     r.plan.setting.model = "deepseek-v3".into();

@@ -66,6 +66,12 @@ pub(super) struct Workload {
 }
 
 impl Workload {
+    /// Tokens of the longest prompt and the longest answer foreseen.
+    pub(super) fn longest(&self) -> f64 {
+        let most = |of: &Drawn| of.shares.iter().fold(of.mean, |a, b| a.max(*b));
+        most(&self.input) + most(&self.output)
+    }
+
     pub(super) fn new(r: &Request, scenario: Option<&Scenario>) -> Result<Self, Error> {
         let d = &r.draws;
         let trace = d.trace.as_ref();

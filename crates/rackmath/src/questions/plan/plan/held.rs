@@ -99,7 +99,7 @@ impl Ask {
         let limited = TIMES.iter().any(|b| self.question.limits.get(*b).is_some());
         let few = (PLANS as u64 * RUNS) as f64;
         let (met, whole) = match (self.held.iter().any(Option::is_some), self.is_met()) {
-            (true, _) => (few + 2.0 * (TRIED + LEVEL) as f64, false),
+            (true, _) => (few + 2.0 * (TRIED + 2 * LEVEL) as f64, false),
             (false, true) if limited => (RUNS as f64, true),
             (false, met) => (f64::from(u8::from(met)), true),
         };
@@ -188,13 +188,16 @@ impl Worked {
             };
             match found {
                 Ok(held) => good.push(held),
-                Err(why) => bad.push(says("not_held").with("deployment", self.words(u.index)).with("why", why)),
+                Err(why) => {
+                    let why = self.missed(&u, why)?;
+                    bad.push(says("not_held").with("deployment", self.words(u.index)).with("why", why));
+                }
             }
         }
         answer.shadow_prices.clear();
         let mut log = Log { good, tried: tried.len() as u64, ..Log::default() };
         if self.costs_are_known() {
-            self.try_cheaper(&mut log, [TRIED / 3, 0])?;
+            self.outrun().try_cheaper(&mut log, [TRIED / 3, 0])?;
         }
         answer.assumptions.push(self.searched(&log));
         let Log { mut good, .. } = log;
@@ -350,7 +353,8 @@ impl Worked {
         let c = self.space.configuration(index);
         (0..self.space.levels).filter_map(move |level| {
             let at = self.space.index(&Configuration { level, ..c });
-            Some((at, self.space.estimate(at, self.question.output, Traffic::One)?))
+            let estimate = self.space.estimate(at, self.question.output, Traffic::One)?;
+            (!self.space.outruns(at)).then_some((at, estimate))
         })
     }
 
@@ -408,7 +412,7 @@ impl Worked {
         let mut log = Log::default();
         self.try_best(&answer.plans, &mut log)?;
         if self.costs_are_known() && !self.made.rows.is_empty() {
-            self.try_cheaper(&mut log, [TRIED, LEVEL])?;
+            self.outrun().try_cheaper(&mut log, [TRIED, LEVEL])?;
         }
         let searched = self.searched(&log);
         let Log { mut good, mut bad, out, tried, left } = log;
@@ -451,6 +455,7 @@ impl Worked {
         answer.because.clear();
         answer.gaps = crate::sides::gaps(&self.ask.scale, self.question.objective, &answer.plans);
         answer.assumptions.extend(out);
+        answer.part_of_host = self.part_held(best)?;
         Ok(self.marked(answer, Some(words)))
     }
 
@@ -505,6 +510,21 @@ impl Worked {
             says("plan_behind").with("worse", ((score(h) - score(best)) / score(best)).abs())
         };
         plan
+    }
+
+    /// Why a unit does not do, with what it misses in as many replicas as break no other limit.
+    fn missed(&self, u: &Unit, why: Remark) -> Result<Remark, Error> {
+        if why.says != "held_beyond" {
+            return Ok(why);
+        }
+        let Some(steps) = self.within(u, f64::INFINITY, true) else { return Ok(why) };
+        let load = u.load.less(steps);
+        let met = self.meets(u.index, load)?.met;
+        let worst = met.times.iter().max_by(|a, b| a.over(Times::limited_ms).total_cmp(&b.over(Times::limited_ms)));
+        let missed = worst.filter(|t| t.over(Times::limited_ms) > 1.0).and_then(time);
+        let (Load::Open { replicas, .. } | Load::Part { replicas, .. }) = load else { return Ok(why) };
+        let said = why.with("fewer", missed.is_some().then_some(replicas)).with("missed", missed);
+        Ok(said.with("grows", met.queue_grows.then_some(true)))
     }
 
     /// How far off a unit is at the least load tried.

@@ -107,6 +107,11 @@ impl Worked {
         }
     }
 
+    /// A configuration with what it does under the question.
+    pub(crate) fn ranked_at(&self, index: u64) -> Option<Ranked> {
+        self.ranked(&self.space.configuration(index))
+    }
+
     fn ranked(&self, c: &Configuration) -> Option<Ranked> {
         let (q, index) = (&self.question, self.space.index(c));
         let estimate = self.space.estimate(index, q.output, q.traffic)?;

@@ -48,6 +48,13 @@ impl Ask {
         let more = fetch.and(self.offload).unwrap_or(0.0);
         Requests { cached: (self.requests.cached + more).min(1.0), ..self.requests }
     }
+
+    /// Prompts that a server which computes nothing else has under way: those of one pass, and of one more for each stage of a pipeline
+    /// behind the first, which would wait otherwise.
+    pub(super) fn prompts_at_once(&self, row: &Entry) -> f64 {
+        let of_a_pass = (row.chunk / self.fetching(row.offload).new_tokens()).ceil().max(1.0);
+        of_a_pass * row.on().stages()
+    }
 }
 
 impl Entry {

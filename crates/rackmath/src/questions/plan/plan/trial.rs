@@ -339,8 +339,7 @@ impl Worked {
     pub(super) fn stage(&self, asked: &Asked, choice: &Choice) -> Result<Stage<'_>, Error> {
         let (ask, w) = (&*self.ask, &self.ask.workload);
         let lengths = [length(&w.input), length(&w.output)];
-        let longest = w.input.shares.iter().chain([&w.input.mean]).fold(0.0_f64, |a, b| a.max(*b))
-            + w.output.shares.iter().chain([&w.output.mean]).fold(0.0_f64, |a, b| a.max(*b));
+        let longest = w.longest();
         let pool = |row: &Entry, sequences: f64, instances: f64, drafts: f64| -> Result<Pool, Error> {
             let (ready, on) = (row.ready(), row.on());
             simulate::can_run(on)?;
@@ -363,7 +362,7 @@ impl Worked {
         let mut send = 0.0;
         if let Some(p) = &choice.prompts {
             // As many prompts at a time as the launch line allows.
-            let prompts = (p.row.chunk / ask.fetching(p.row.offload).new_tokens()).ceil().max(1.0);
+            let prompts = ask.prompts_at_once(p.row);
             pools.insert(0, pool(p.row, prompts, p.instances, 0.0)?);
             send = self.space.sending(p.at, choice.c.row) / w.input.mean;
         }

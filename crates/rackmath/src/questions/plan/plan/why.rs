@@ -72,7 +72,7 @@ impl Worked {
     }
 
     /// A deployment, and how many of it.
-    fn several(&self, r: &Ranked) -> Remark {
+    pub(super) fn several(&self, r: &Ranked) -> Remark {
         let (one, n) = (self.words(r.index), r.estimate.replicas);
         if n > 1.0 { says("several_of").with("replicas", n).with("deployment", one) } else { one }
     }

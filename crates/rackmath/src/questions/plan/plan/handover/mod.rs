@@ -15,6 +15,9 @@ use load::Aim;
 use rackmath_spec::Kind;
 use rackmath_spec::command::{FlagList, filled, line};
 use rackmath_spec::file::flags::{self, Tool};
+use rackmath_spec::launch::Start;
+use rackmath_theory::budget;
+use rackmath_theory::deployment::Deployment;
 use rackmath_theory::layout::domain;
 use rackmath_theory::plan::{Bound, Estimate, Traffic};
 use server::{PORT, Pool, Role, Site, facts};
@@ -193,21 +196,42 @@ const NOTES: [(&str, &str); 7] = [
     ("format", "weights in {format}: name a checkpoint in that format in place of {model}"),
 ];
 
+/// Requests are as long as a whole number of these, which are easier to read.
+const ROUND: u64 = 1024;
+
+/// The longest request a server may allow, where its cache does not hold one of the model's own longest: as long as it holds, and no
+/// shorter than the longest that comes.
+fn shorter(on: &Deployment, start: &Start, comes: f64) -> Option<u64> {
+    let own = on.model.shape().and_then(|shape| shape.context_max)?;
+    let held = budget::told(on, start, None).longest_possible;
+    let least = comes.ceil() as u64;
+    (held < own).then(|| (held / ROUND * ROUND).max(least).min(own))
+}
+
 impl Worked {
     /// The servers of a configuration, in so many replicas; none for an engine whose commands are not known here.
     fn site(&self, choice: &Choice, replicas: f64) -> Option<(Site<'_>, Vec<Pool>)> {
         let (ask, on) = (&*self.ask, self.made.rows[choice.c.row].on());
         let (tool, list) = (on.engine.family.parse::<Tool>().ok()?, ask.lists.get(&on.engine.family)?);
+        let longest = ask.workload.longest();
         let pool = |role: Role, row: &Entry, sequences: f64, instances: f64| {
             let on = row.on();
             flags::print(tool, &on.layout).ok()?;
+            let memory = on.utilisation(&on.load(&ask.requests, sequences, row.chunk));
+            let start = Start {
+                utilisation: Some(memory),
+                sequences: Some(sequences.ceil() as u64),
+                pass: Some(row.chunk as u64),
+                ..Start::default()
+            };
             Some(Pool {
                 role,
                 layout: on.layout,
                 kv: on.kv,
                 sequences,
                 chunk: row.chunk,
-                memory: on.utilisation(&on.load(&ask.requests, sequences, row.chunk)).get(),
+                memory: memory.get(),
+                context: shorter(on, &start, longest),
                 instances: (instances * replicas) as u64,
                 host_cache: row.host_cache(&ask.requests),
             })
@@ -215,9 +239,8 @@ impl Worked {
         let pools = match &choice.prompts {
             None => vec![pool(Role::Serve, choice.row, choice.per_group, 1.0)?],
             Some(p) => {
-                let prompts = (p.row.chunk / ask.fetching(p.row.offload).new_tokens()).ceil().max(1.0);
                 vec![
-                    pool(Role::Prefill, p.row, prompts, p.instances)?,
+                    pool(Role::Prefill, p.row, ask.prompts_at_once(p.row), p.instances)?,
                     pool(Role::Decode, choice.row, choice.per_group, choice.instances)?,
                 ]
             }

@@ -52,6 +52,8 @@ pub(super) struct Pool {
     pub chunk: f64,
     /// Share of memory used.
     pub memory: f64,
+    /// Tokens of the longest request allowed, where the cache does not hold one of the model's own longest.
+    pub context: Option<u64>,
     /// How many, over all replicas.
     pub instances: u64,
     /// Bytes of host memory for the caches of one attention group.
@@ -184,6 +186,7 @@ impl Site<'_> {
             ("chunk", true, pool.chunk.to_string()),
             ("all_chunks", true, (pool.chunk * all).to_string()),
             ("memory", true, pool.memory.to_string()),
+            ("context", pool.context.is_some(), pool.context.unwrap_or(0).to_string()),
             ("longest", true, self.longest.ceil().to_string()),
             ("config", true, pool.role.config().into()),
             ("port", true, PORT.to_string()),

@@ -25,7 +25,7 @@ prop_compose! {
         let (ep, etp) = if whole { (tp * dp, 1) } else { (1, tp * dp) };
         let layout = Layout::new(Degrees { tp, pp, dp, ep, etp, ..Degrees::default() }).ok()?;
         let kv = if narrow { Dtype::Fp8 } else { Dtype::Bf16 };
-        Some(Pool { role, layout, kv, sequences, chunk: f64::from(1 << chunk), memory: 0.9, instances, host_cache: host })
+        Some(Pool { role, layout, kv, sequences, chunk: f64::from(1 << chunk), memory: 0.9, context: narrow.then_some(8192), instances, host_cache: host })
     }
 }
 
@@ -125,7 +125,17 @@ fn the_layout_a_command_starts_is_the_layout_planned() {
         let site =
             Site { model, tool, list, formats, cached: 0.0, drafts: 2.0, longest: 1e3, chip, newest, per_host: 8 };
         let (role, kv, memory) = (Role::Serve, Dtype::Bf16, 0.9);
-        let pool = Pool { role, layout, kv, sequences: 64.0, chunk: 2048.0, memory, instances: 1, host_cache: None };
+        let pool = Pool {
+            role,
+            layout,
+            kv,
+            sequences: 64.0,
+            chunk: 2048.0,
+            memory,
+            context: None,
+            instances: 1,
+            host_cache: None,
+        };
         let line = site.line(&pool, true);
         assert_eq!(rackmath_spec::file::flags::read(tool, &line).unwrap(), layout, "{line}");
         // The engine divides its chunk by 8, and drafts for itself.
@@ -143,8 +153,17 @@ fn other_makers_chips_get_their_image_their_variables_and_their_devices() {
         let site =
             Site { model, tool, list, formats, cached: 0.0, drafts: 0.0, longest: 1e3, chip, newest, per_host: 8 };
         let (role, kv, memory) = (Role::Serve, Dtype::Bf16, 0.9);
-        let pool =
-            Pool { role, layout: tp(4), kv, sequences: 64.0, chunk: 2048.0, memory, instances: 1, host_cache: None };
+        let pool = Pool {
+            role,
+            layout: tp(4),
+            kv,
+            sequences: 64.0,
+            chunk: 2048.0,
+            memory,
+            context: None,
+            instances: 1,
+            host_cache: None,
+        };
         let aim = Aim {
             input: (4000.0, 0.0),
             output: (500.0, 0.0),

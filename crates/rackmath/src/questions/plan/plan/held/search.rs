@@ -1,17 +1,29 @@
 //! Which deployments are simulated: the best by their means, then what could cost less than the best that holds.
 
 use super::super::trial::{PARTS, RUNS};
-use super::{Held, LATE, Load, Log, OTHERS, PLANS, Run, SLOW, TIMES, Unit, Worked};
+use super::{Held, LATE, LEVEL, Load, Log, OTHERS, PLANS, Run, SLOW, TIMES, Unit, Worked};
 use crate::desk::prelude::*;
-use crate::questions::plan::plan::{Plan, prepare::in_order};
-use rackmath_theory::plan::{Bound, Configuration, Estimate, Limits, Objective, Question, Ranked, Traffic, search_all};
+use crate::questions::plan::plan::{Plan, prepare::in_order, search::singly};
+use rackmath_theory::plan::{
+    Bound, Configuration, Estimate, Limits, Objective, Question, Ranked, Space, Traffic, search_all,
+};
 
 /// Deployments that are looked through for such as could cost less.
 const LOOKED: usize = 300;
 /// Tried at a time: a number of its own, so that the answer does not depend on that of the threads.
 const WAVE: usize = 4;
 
+/// What may be tried: its least cost, how much of its limits it is likely to use, with so many steps of less load.
+type Open = (f64, f64, u64, Unit);
+
 impl Worked {
+    /// The same where prompts' chips may be busy all the time: whether they keep up is seen when they are simulated, and between two
+    /// levels of concurrency there may be none at which they are busy enough and not too busy.
+    pub(super) fn outrun(&self) -> Self {
+        let space = Space { outrun: true, ..Space::clone(&self.space) };
+        Self { space: Arc::new(space), ..self.clone() }
+    }
+
     /// Limits so wide that only what is far over one in the mean is left out.
     fn relaxed(&self) -> Limits {
         let wider = |limits: Limits, (bound, by): (Bound, f64)| limits.with(bound, limits.get(bound).map(|l| l * by));
@@ -59,7 +71,7 @@ impl Worked {
     }
 
     /// The most steps that cost no more than so much, or less than it.
-    fn within(&self, u: &Unit, most: f64, or_equal: bool) -> Option<u64> {
+    pub(super) fn within(&self, u: &Unit, most: f64, or_equal: bool) -> Option<u64> {
         let fits = |steps: u64| self.costs(u, steps).is_some_and(|c| if or_equal { c <= most } else { c < most });
         let (mut low, mut high) = (0, u.load.steps());
         if !fits(0) {
@@ -75,14 +87,16 @@ impl Worked {
         Some(low)
     }
 
-    /// How much of its limits a unit uses up in the mean at a load.
-    fn likely_use(&self, u: &Unit, steps: u64) -> f64 {
+    /// How much of its limits a unit uses up in the mean at a load; and of what it serves when full, where that counts too.
+    fn likely_use(&self, u: &Unit, steps: u64, and_load: bool) -> f64 {
         let Some(e) = self.at(u, steps) else { return f64::INFINITY };
         let each = e.throughput / self.question.output / e.replicas;
         let rungs: Vec<(u64, Estimate)> = self.rungs(u.index).collect();
         let Some((_, at)) = rungs.iter().find(|(_, e)| e.rate >= each).or(rungs.last()) else { return f64::INFINITY };
         let over = |b: &Bound| self.question.limits.get(*b).map_or(0.0, |limit| b.amount(at) / limit);
-        TIMES.iter().map(over).fold(each / at.rate, f64::max)
+        let full = rungs.iter().map(|(_, e)| e.rate).fold(0.0, f64::max);
+        let busy = if and_load || each > full { each / full } else { 0.0 };
+        TIMES.iter().map(over).fold(busy, f64::max)
     }
 
     /// The fewest steps of less load, up to so many, at which a unit holds; from the first on, or from the last.
@@ -182,10 +196,61 @@ impl Worked {
             log.tried += 1;
             match one {
                 Ok(held) => log.good.push(held),
-                Err(why) => log.bad.push(says("not_held").with("deployment", self.words(u.index)).with("why", why)),
+                Err(why) => {
+                    let why = self.missed(u, why)?;
+                    log.bad.push(says("not_held").with("deployment", self.words(u.index)).with("why", why));
+                }
             }
         }
         Ok(())
+    }
+
+    /// What keeps the limits on fewer chips than the best for less, where single chips are paid and not whole hosts.
+    pub(super) fn part_held(&self, best: &Held) -> Result<Option<Remark>, Error> {
+        let q = &self.question;
+        let Some(single) = singly(&self.space, q).filter(|_| self.predicted.is_none()) else { return Ok(None) };
+        let part = Self { space: Arc::new(single), ..self.clone() };
+        let few = Question { keep: LEVEL, frontier: None, near: false, ..*q };
+        let paid = best.ranked.estimate;
+        let (mut least, mut found) = (q.objective.score(&paid), None);
+        for r in search_all(&part.space, &few, &part.effort)?.top {
+            let Some(u) = part.widest(r.index) else { continue };
+            let Some(top) = part.within(&u, least, false) else { continue };
+            if part.staged_for(&self.ask.simulate, &part.chosen(u.index)).is_err() {
+                continue;
+            }
+            let Some((steps, met)) = part.least(&u, top, false)? else { continue };
+            if let Ok(held) = part.settled(&u, steps, met).map(|held| held.ranked)
+                && held.estimate.chips < paid.chips
+            {
+                least = q.objective.score(&held.estimate);
+                found = Some(held);
+            }
+        }
+        Ok(found.map(|one| {
+            let cost = DollarsPerToken::per_mtok(one.estimate.usd_per_mtok);
+            let said = says("part_of_host").with("chips", one.estimate.chips).with("paid", paid.chips);
+            said.with("cost", cost).with("deployment", self.several(&one))
+        }))
+    }
+
+    /// Those that come first, each with other layouts: while nothing holds, one kind that fails is not tried in all its forms.
+    fn dealt(&self, open: Vec<Open>) -> Vec<Open> {
+        let mut kinds: Vec<((Layout, Layout), usize)> = Vec::new();
+        let mut all: Vec<(usize, Open)> = Vec::with_capacity(open.len());
+        for one in open {
+            let choice = self.chosen(one.3.index);
+            let kind = (choice.first().on().layout, choice.row.on().layout);
+            let at = kinds.iter().position(|(known, _)| *known == kind).unwrap_or(kinds.len());
+            if at == kinds.len() {
+                kinds.push((kind, 0));
+            }
+            all.push((kinds[at].1, one));
+            kinds[at].1 += 1;
+        }
+        // Sorting keeps the order of equals.
+        all.sort_by_key(|(nth, _)| *nth);
+        all.into_iter().map(|(_, one)| one).collect()
     }
 
     /// What could cost less than the best that holds, and then what could hold by more at the same cost.
@@ -197,17 +262,20 @@ impl Worked {
             if or_equal && least.is_infinite() {
                 return Ok(());
             }
-            let mut open: Vec<(f64, f64, u64, Unit)> = Vec::new();
+            let mut open: Vec<Open> = Vec::new();
             for (cost, u) in &all {
                 if *cost > least || (!or_equal && *cost >= least) {
                     break;
                 }
                 if let Some(steps) = self.within(u, least, or_equal) {
-                    open.push((*cost, self.likely_use(u, steps), steps, *u));
+                    open.push((*cost, self.likely_use(u, steps, !or_equal), steps, *u));
                 }
             }
             // What means say will hold first: the sooner the best is found, the less is left to try.
             open.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.total_cmp(&b.0)).then(a.3.index.cmp(&b.3.index)));
+            if least.is_infinite() {
+                open = self.dealt(open);
+            }
             let mut budget = if or_equal { level } else { cheaper };
             let mut open = open.into_iter();
             while budget > 0 {
