@@ -184,9 +184,11 @@ fn case(worked: &Worked, value: Remark, (plan, base): (&Identity, f64)) -> Resul
     let objective = worked.question.objective;
     let best = worked.best(&worked.question)?;
     let score = best.as_ref().map(|b| objective.score(&b.estimate));
-    let kept = worked.kept(plan);
+    // What was simulated may fill the chips for prompts more than means can tell of.
+    let wide = worked.outrun();
+    let kept = wide.kept(plan);
     let held = kept.plan.as_ref().filter(|_| matches!(kept.holds, Holds::AsIs | Holds::Retuned));
-    let theirs = held.and_then(|p| worked.score_of(p.index));
+    let theirs = held.and_then(|p| wide.score_of(p.index));
     let share = |now: f64, then: f64| (now - then) / then.abs();
     Ok(Case {
         value,

@@ -19,7 +19,7 @@ type Open = (f64, f64, u64, Unit);
 impl Worked {
     /// The same where prompts' chips may be busy all the time: whether they keep up is seen when they are simulated, and between two
     /// levels of concurrency there may be none at which they are busy enough and not too busy.
-    pub(super) fn outrun(&self) -> Self {
+    pub(crate) fn outrun(&self) -> Self {
         let space = Space { outrun: true, ..Space::clone(&self.space) };
         Self { space: Arc::new(space), ..self.clone() }
     }
