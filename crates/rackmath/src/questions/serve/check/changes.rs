@@ -233,7 +233,9 @@ impl Trials<'_> {
     fn all_of(&mut self, steps: &[Step]) {
         let case = self.case;
         let mut start = case.start.clone();
-        steps.iter().for_each(|step| (step.change)(&mut start));
+        for step in steps {
+            (step.change)(&mut start);
+        }
         let mut flags: Vec<String> = steps.iter().filter(|s| s.knob != Knob::Longest).map(|s| s.flag.clone()).collect();
         if let Some(longest) = steps.iter().find(|step| step.knob == Knob::Longest) {
             let most = budget::longest_that_starts(&case.on, &start, case.version, self.b.longest);
