@@ -80,8 +80,7 @@ pub trait Words {
 }
 
 /// Assumptions that something asked for is taken as something else.
-const CAREFUL: [&str; 16] = [
-    "energies_ranked_differ",
+const CAREFUL: [&str; 15] = [
     "whole_hosts_ranked",
     "percentiles_in_step",
     "version_not_covered",
