@@ -80,8 +80,7 @@ pub trait Words {
 }
 
 /// Assumptions that something asked for is taken as something else.
-const CAREFUL: [&str; 17] = [
-    "energies_ranked_differ",
+const CAREFUL: [&str; 16] = [
     "whole_hosts_ranked",
     "percentiles_in_step",
     "simulated_in_step",

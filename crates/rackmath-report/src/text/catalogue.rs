@@ -212,7 +212,8 @@ pub(super) fn systems(out: &mut Page, a: &systems::Answer) {
             out.wrapped(&format!("  {what}: "), "    ", format!("{value} ({source})"));
         }
     } else if !wide {
-        out.note("dense peaks of all chips; a machine by itself, or --width 140, shows bandwidth, dies, topology and scale-out");
+        let rest = "dense peaks of all chips; a machine by itself, or --width 140, shows bandwidth, dies, topology and scale-out";
+        out.paragraph("  ", out.style.dim(rest));
     }
 }
 

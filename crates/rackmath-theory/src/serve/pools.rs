@@ -2,7 +2,7 @@
 //!
 //! $$ \mu = \frac{k\,d\,p}{T(k)} \qquad t_{send} = \frac{K(I)}{h\,w} \qquad n = \lceil \lambda / \mu \rceil \qquad
 //!    w = \frac{\rho^{\sqrt{2m + 2} - 1}}{m\,(1 - \rho)}\,\frac{T(1)}{2} \qquad \mathrm{TTFT} = w + T(1) + t_{send} + t_{first} $$
-//! $$ N = c + \lambda(c)\,Z $$
+//! $$ N = c + \lambda(c)\,Z \qquad \pi = \frac{1}{\mu}\,\max\left(\lambda, \frac{1}{1 / \mu + D\,T_d / n_d}\right) $$
 //!
 //! | symbol | code | unit | meaning |
 //! |--------|------|------|---------|
@@ -11,6 +11,7 @@
 //! | d, p | groups, stages | 1 | attention groups and pipeline stages of an instance, each busy with prompts of its own |
 //! | K(I), h, w | bytes, shards, bandwidth | B, 1, B/s | cache of a prompt, chips that send it together, the outermost network |
 //! | N, Z, c | users, think, `Serving::in_flight` | 1, s, 1 | users who think Z between an answer and the next request, and how many of them have one in flight |
+//! | π, D, T_d, n_d | `Outcome::prompt_share` | 1, 1, s, 1 | share of the cost that prompts bear; decode steps of an answer, the time of one, sequences that take it together |
 //! | m, n, ρ | servers, instances, busy | 1 | groups of all n instances, and the share of the time they work: λ / n μ |
 //!
 //! Assumes: the cache is sent when the prompt is done, not layer by layer, so that sending is not hidden; decoding is never

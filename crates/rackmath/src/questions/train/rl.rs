@@ -267,7 +267,7 @@ impl<'a> Checked<'a> {
         let mut all = Vec::new();
         for (way, asked) in ways {
             effort.cancel.check()?;
-            let tried = (Checked { r: &asked, lengths: self.lengths.clone(), ..*self }).weigh(None, effort);
+            let tried = (Checked { r: &asked, ..*self }).weigh(None, effort);
             all.extend(tried.ok().filter(|w| w.fits && w.step < SHORTER * now.step).map(|w| (w.step, way)));
         }
         all.sort_by(|(a, _), (b, _)| a.total_cmp(b));

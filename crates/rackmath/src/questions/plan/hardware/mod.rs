@@ -380,9 +380,9 @@ fn assumptions(all: &[Candidate], rows: &[Row], measure: Measure) -> Vec<Remark>
     let prices = kinds_differ(rows.iter().map(|r| r.price_basis.as_str()));
     lines.extend(prices.map(|kinds| says("prices_ranked_differ").with("kinds", kinds)));
     let powers = kinds_differ(all.iter().map(|c| c.worked.bases().1));
-    // Where energy decides, that is the first thing to know.
-    let says_so = if measure == Measure::JoulesPerToken { "energies_ranked_differ" } else { "powers_ranked_differ" };
-    lines.extend(powers.map(|kinds| says(says_so).with("kinds", kinds)));
+    // Where energy decides, the verdict says so already.
+    let powers = powers.filter(|_| measure != Measure::JoulesPerToken);
+    lines.extend(powers.map(|kinds| says("powers_ranked_differ").with("kinds", kinds)));
     if let Some(first) = all.first() {
         // Prices and power stand in the table; the rest holds for all.
         lines.extend(first.worked.assumptions(false));

@@ -30,7 +30,7 @@ fn one_kind_of_price_leaves_the_others_out_with_the_reason() {
 
 #[test]
 fn where_energy_decides_the_verdict_says_which_kinds_of_power_are_ranked() {
-    let mut r = request(&["h100", "gb200"]);
+    let mut r = request(&["h100-nvl", "gb200"]);
     r.plan.objective = plan::Best::Energy;
     let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
     assert!(a.rows.iter().all(|r| r.plan.joules_per_token > 0.0));
