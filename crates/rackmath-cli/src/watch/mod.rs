@@ -155,7 +155,7 @@ fn live(watch: &mut Watch<'_>, given: &ArgMatches, interval: f64, output: &Outpu
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| Error::said(e.to_string()))?;
     let found = match runtime.block_on(discovered(&client, socket::model(given))) {
         Ok(found) => found,
-        Err(fault) => return gauge::nobody(&no_answer(&client, &fault).into(), output),
+        Err(fault) => return gauge::nobody(&no_answer(&client, &fault), output),
     };
     if !found.metrics {
         return Err(Error::said(format!(
