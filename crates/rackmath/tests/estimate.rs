@@ -641,7 +641,7 @@ fn weights_kept_off_the_card_without_need_come_first_and_another_card_keeps_the_
         assert_eq!(a.offload.as_ref().unwrap().host_memory_bytes, memory);
         assert!(a.changes.iter().any(|c| c.what.says == "experts_off_card"), "{:?}", a.changes);
         let faster = a.changes.iter().filter(|c| c.what.says == "chip_instead" && runs);
-        assert!(faster.flat_map(|c| c.gain).all(|gain| gain < 0.5), "{:?}", a.changes);
+        assert!(faster.filter_map(|c| c.gain).all(|gain| gain < 0.5), "{:?}", a.changes);
     }
 }
 
