@@ -222,7 +222,7 @@ impl Worked {
         }
         others.sort_by(|a, b| a.0.total_cmp(&b.0));
         answer.plans.push(self.held_plan(best, best));
-        answer.plans.extend(others.into_iter().map(|(_, plan)| plan));
+        answer.plans.extend(others.into_iter().map(|(_, plan)| plan).take(q.keep - 1));
         answer.assumptions.push(self.simulated(&best.met.met, best.comes));
         answer.assumptions.extend(bad);
         let words = held_words(best, &answer.plans[0]);

@@ -91,7 +91,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let (before, after) = (old.plans.first(), new.plans.first());
     let none = Kept { holds: Holds::No, plan: None, broken: Vec::new() };
     let identity = before.map(|plan| was.identity(plan.index));
-    let mut kept = identity.as_ref().map_or(none, |identity| worked.kept(identity));
+    let mut kept = identity.as_ref().map_or(none, |identity| worked.outrun().kept(identity));
     // Kept, it has the machine of the new question.
     let now = kept.plan.as_ref().map(|plan| worked.identity(plan.index)).or(identity.clone());
     let same = now.zip(after).is_some_and(|(now, after)| now.same(&worked.identity(after.index)));
