@@ -9,6 +9,7 @@
 //! Means exclude only by far: what is [`SLOW`] times over a limit on tokens or [`LATE`] times over one on first tokens, and
 //! what cannot serve the rate when it is full. Assumes: the simulated times fall with less load on each replica.
 
+use super::kept::Identity;
 use super::trial::{Asked, FEWEST, Load, RUNS, asking, name};
 use super::worked::{Choice, Worked};
 use super::{Answer, Ask, Plan};
@@ -254,6 +255,19 @@ impl Worked {
             return Ok(self.held_plan(&held, &held));
         }
         Ok(self.with_met(plan, &met, comes))
+    }
+
+    /// A deployment of another question as it was, in so many replicas, where it keeps the limits under this one's traffic.
+    pub(crate) fn in_its_replicas(&self, old: &Identity, replicas: u64) -> Result<Option<Plan>, Error> {
+        let unit = self.simulates().then(|| self.as_it_was(old)).flatten().and_then(|r| self.unit(r.index));
+        let Some(Unit { index, load: Load::Open { rate, users, .. }, full }) = unit else { return Ok(None) };
+        if self.staged_for(&self.ask.simulate, &self.chosen(index)).is_err() {
+            return Ok(None);
+        }
+        let load = Load::Open { rate, replicas, users };
+        let met = self.meets(index, load)?;
+        let held = met.met.hold().then(|| self.settled(&Unit { index, load, full }, 0, met).ok()).flatten();
+        Ok(held.map(|held| self.held_plan(&held, &held)))
     }
 
     fn met_by(&self, plan: &Plan) -> Result<Result<(Run, Comes), Remark>, Error> {

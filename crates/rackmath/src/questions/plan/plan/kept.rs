@@ -118,29 +118,39 @@ impl Worked {
         Some(Ranked { index, family: self.space.family(index), estimate })
     }
 
+    /// The configuration of a row, a level and a ratio of its pools; none where a ratio is missing.
+    fn cut_at(&self, (row, prefill): (usize, Option<usize>), level: usize, ratio: Option<usize>) -> Option<Ranked> {
+        let split = match (prefill, ratio) {
+            (Some(p), Some(r)) => Some((p, r)),
+            (None, _) => None,
+            (Some(_), None) => return None,
+        };
+        self.ranked(&Configuration { row, level, split })
+    }
+
+    /// A deployment of another question as it was: its rows, its ratio, its requests in flight.
+    pub(super) fn as_it_was(&self, old: &Identity) -> Option<Ranked> {
+        let rows = self.rows(old)?;
+        let ratio = old.prompts.and_then(|p| self.space.ratios.iter().position(|r| *r == p.2));
+        self.cut_at(rows, self.level(rows.0, old.per_group)?, ratio)
+    }
+
     /// A deployment of another question under this one.
     pub(crate) fn kept(&self, old: &Identity) -> Kept {
         let none = Kept { holds: Holds::No, plan: None, broken: Vec::new() };
-        let Some((row, prefill)) = self.rows(old) else { return none };
+        let Some(rows) = self.rows(old) else { return none };
         let (q, space) = (&self.question, &self.space);
-        let own = old.prompts.and_then(|p| space.ratios.iter().position(|r| *r == p.2));
-        let at = |level: usize, ratio: Option<usize>| {
-            let split = match (prefill, ratio) {
-                (Some(p), Some(r)) => Some((p, r)),
-                (None, _) => None,
-                (Some(_), None) => return None,
-            };
-            self.ranked(&Configuration { row, level, split })
-        };
         let breaks = |r: &Ranked| q.limits.broken(&r.estimate);
         let words = |r: &Ranked| broken(q, &r.estimate, Bound::ALL);
         let plan = |r: &Ranked| Some(self.plan_beside(r, None));
-        let as_is = self.level(row, old.per_group).and_then(|level| at(level, own));
+        let as_is = self.as_it_was(old);
         if let Some(r) = as_is.filter(|r| breaks(r) == 0) {
             return Kept { holds: Holds::AsIs, plan: plan(&r), broken: Vec::new() };
         }
-        let ratios = if prefill.is_some() { (0..space.ratios.len()).map(Some).collect() } else { vec![None] };
-        let all = ratios.into_iter().flat_map(|ratio| (0..space.levels).filter_map(move |level| at(level, ratio)));
+        let ratios = if rows.1.is_some() { (0..space.ratios.len()).map(Some).collect() } else { vec![None] };
+        let all = ratios
+            .into_iter()
+            .flat_map(|ratio| (0..space.levels).filter_map(move |level| self.cut_at(rows, level, ratio)));
         // What breaks the fewest limits, then the best of that: one that breaks none, where there is one.
         let order = |r: &Ranked| (breaks(r).count_ones(), q.objective.score(&r.estimate));
         let retuned = all.min_by(|a, b| {

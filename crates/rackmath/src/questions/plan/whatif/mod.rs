@@ -104,7 +104,13 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
             Kept { holds, plan: Some(after.clone()), broken }
         }
         _ => {
-            let plan = kept.plan.map(|plan| worked.plan_met(plan)).transpose()?;
+            let mut plan = kept.plan.map(|plan| worked.plan_met(plan)).transpose()?;
+            // Looser limits let more requests in flight, which then take more replicas: as many as there were may do as they are.
+            if let (Some(was), Some(identity)) = (before, &identity)
+                && plan.as_ref().is_some_and(|plan| plan.replicas > was.replicas)
+            {
+                plan = worked.outrun().in_its_replicas(identity, was.replicas)?.or(plan);
+            }
             let runs_on = |plan: &Plan| {
                 let holds = plan.percentiles.as_ref().is_some_and(Percentiles::hold);
                 holds && identity.as_ref().is_some_and(|was| was.unchanged(&worked.identity(plan.index)))
