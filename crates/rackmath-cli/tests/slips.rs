@@ -265,8 +265,8 @@ fn a_number_is_read_as_people_write_it() {
 #[test]
 fn a_verdict_quotes_what_can_be() {
     for (line, verdict) in [
-        ("curve mistralai/Mistral-7B-v0.1 --on rtx-3090 --over batch", "at 20: memory is full."),
-        ("curve Qwen/Qwen3-8B --on h100 --over context --batch 32", "at 14,700: memory is full."),
+        ("curve mistralai/Mistral-7B-v0.1 --on rtx-3090 --over batch", "at 20: bare memory is full,"),
+        ("curve Qwen/Qwen3-8B --on h100 --over context --batch 32", "at 14,700: bare memory is full,"),
         ("scaling -n 3B", "Best by the middle of 10 laws: 3.00 B parameters on 63.8 B tokens, 21.3 a parameter;"),
     ] {
         let page = shown(line).replace('\n', " ");

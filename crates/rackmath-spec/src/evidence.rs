@@ -115,10 +115,9 @@ pub struct Seen {
 
 impl Seen {
     /// How far predictions of these rows were off; rates stand in for times per token, and these for rates, where one is missing.
-    pub fn off(&self) -> Widths {
+    pub fn widths(&self) -> [Option<f64>; 3] {
         let [tpot, ttft, rate] = self.off.map(|off| off.map(|n| f64::from(n) / 100.0));
-        let or = |one: Option<f64>, other: Option<f64>| one.or(other).unwrap_or(0.0);
-        Widths { tpot: or(tpot, rate), ttft: or(ttft, None), throughput: or(rate, tpot) }
+        [tpot.or(rate), ttft, rate.or(tpot)]
     }
 }
 

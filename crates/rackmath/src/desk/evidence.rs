@@ -128,8 +128,8 @@ impl Scale {
         let rows = own().map(|s| s.rows).sum();
         let base = self.tables.widths(Step::Seen);
         let widths = steps.iter().fold(base, |w, (step, _)| wider(w, self.tables.widths(*step), base));
-        // No narrower than what was measured of this very thing asks for.
-        let widths = own().filter(|s| s.engine == on.engine.id).fold(widths, |w, s| at_least(w, s.off()));
+        // What was measured of this very thing counts by its rows beside what is true of all.
+        let widths = own().filter(|s| s.engine == on.engine.id).fold(widths, drawn);
         Some(Known { widths, rows, steps })
     }
 
@@ -394,8 +394,18 @@ fn wider(w: Widths, step: Widths, base: Widths) -> Widths {
     }
 }
 
-fn at_least(w: Widths, off: Widths) -> Widths {
-    Widths { tpot: w.tpot.max(off.tpot), ttft: w.ttft.max(off.ttft), throughput: w.throughput.max(off.throughput) }
+/// Rows that the width of all things counts for beside the rows of one: halves of 68 groups, held against the other half, are inside in 83 %
+/// with five, 90 % where the wider of the two is taken and 83 % where the thing's own rows do not count, whose widths are as large.
+const SHARED_ROWS: f64 = 5.0;
+
+/// Widths drawn towards those of a thing's own rows: \( w = \sqrt{(n w_s^2 + k w^2) / (n + k)} \).
+fn drawn(w: Widths, of: &Seen) -> Widths {
+    let n = of.rows as f64;
+    let both = |w: f64, own: Option<f64>| {
+        own.map_or(w, |own| ((n * own * own + SHARED_ROWS * w * w) / (n + SHARED_ROWS)).sqrt())
+    };
+    let [tpot, ttft, rate] = of.widths();
+    Widths { tpot: both(w.tpot, tpot), ttft: both(w.ttft, ttft), throughput: both(w.throughput, rate) }
 }
 
 fn carried(step: Step, what: String, from: Option<String>) -> (Step, Carried) {

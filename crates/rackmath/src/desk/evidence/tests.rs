@@ -116,3 +116,18 @@ proptest! {
         prop_assert_eq!(plain.grade == Grade::Measured, plain.rows > 0);
     }
 }
+
+proptest! {
+    /// Between both, nearer to a thing's own the more rows it has, and untouched where none has the column.
+    #[test]
+    fn widths_are_drawn_towards_a_things_own_rows(w in 0.01..2.0_f64, off in 1_u32..300, rows in 1_u64..500) {
+        let wide = Widths { tpot: w, ttft: w, throughput: w };
+        let of = |rows| Seen { rows, off: [Some(off), None, None], ..Seen::default() };
+        let own = f64::from(off) / 100.0;
+        let (few, more) = (drawn(wide, &of(rows)), drawn(wide, &of(2 * rows)));
+        prop_assert!(few.tpot >= w.min(own) - 1e-12 && few.tpot <= w.max(own) + 1e-12);
+        prop_assert!((more.tpot - own).abs() <= (few.tpot - own).abs() + 1e-12);
+        prop_assert_eq!(few.ttft, w);
+        prop_assert_eq!(few.throughput, few.tpot, "times stand in for rates");
+    }
+}
