@@ -345,7 +345,11 @@ impl Worked {
         let judged = wide.surely.as_ref().unwrap_or(&wide.met);
         let slow =
             [What::Tpot, What::E2e].iter().filter_map(|w| judged.of(*w)).any(|t| t.over(Times::limited_ms) > 1.0);
-        let Some(fewer) = self.narrow(index).filter(|n| *n < most && slow && !wide.met.hold()) else { return Ok(wide) };
+        // Users who may be kept waiting as long as it takes are not served by few places: somebody has to limit the wait.
+        let [first, _, whole] = self.time_limits();
+        let parked = matches!(load, Load::Open { users: Some(_), .. }) && first.is_none() && whole.is_none();
+        let narrow = self.narrow(index).filter(|n| *n < most && slow && !parked && !wide.met.hold());
+        let Some(fewer) = narrow else { return Ok(wide) };
         let narrow = run(fewer)?;
         Ok(if narrow.met.hold() { narrow } else { wide })
     }

@@ -23,7 +23,9 @@ impl Worked {
         let change = |now: f64, then: f64| ((now - then) / then).abs();
         let Some(best) = best.filter(|b| b.index != r.index) else {
             let Some((names, free)) = held else { return says("not_held_back") };
-            let back = says("held_back").with("limits", names).with("objective", self.ask.objective.to_string());
+            // Where its means break no limit, what its users meet under their traffic does.
+            let back = says(if names.is_empty() { "held_by_traffic" } else { "held_back" });
+            let back = back.with("limits", names).with("objective", self.ask.objective.to_string());
             return back.with("better", change(free, score(&r.estimate)));
         };
         let (mine, theirs) = (score(&r.estimate), score(&best.estimate));
