@@ -24,7 +24,7 @@ impl Worked {
         let Some(best) = best.filter(|b| b.index != r.index) else {
             let Some((names, free)) = held else { return says("not_held_back") };
             // Where its means break no limit, what its users meet under their traffic does.
-            let back = says(if names.is_empty() { "held_by_traffic" } else { "held_back" });
+            let back = says(if names.is_empty() { "held_by_arrivals" } else { "held_back" });
             let back = back.with("limits", names).with("objective", self.ask.objective.to_string());
             return back.with("better", change(free, score(&r.estimate)));
         };
