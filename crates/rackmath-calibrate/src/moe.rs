@@ -23,7 +23,7 @@ const CAP: f64 = 0.6;
 const TILES: [f64; 3] = [16.0, 64.0, 128.0];
 
 /// Tables that are understood; each is named for its chip, or names one in each row.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "kernel_moe_a100.csv",
     "kernel_moe_b200.csv",
     "kernel_moe_b300.csv",
@@ -33,9 +33,13 @@ const FILES: [&str; 11] = [
     "kernel_moe_h200.csv",
     "kernel_moe_l40s.csv",
     "kernel_moe_rtxpro6000.csv",
+    "kernel_moe_torch.csv",
     "amd_tpu/kernel_moe_mi3xx.csv",
     "amd_tpu/kernel_moe_ascend_b60.csv",
 ];
+
+/// PyTorch's grouped products, timed by `scripts/time_experts.py`.
+const TORCH: &str = "torch-grouped";
 
 pub fn files() -> impl Iterator<Item = &'static str> {
     FILES.into_iter()
@@ -99,6 +103,7 @@ fn row(record: &Record, chip: &Chip, kernels: &MoeKernels) -> Result<Row, String
     // A library without constants of its own is timed as an answer would time it.
     let family = match text("backend")? {
         "aiter" => "aiter",
+        "torch" => TORCH,
         "vllm-ascend" => "default",
         _ => family(source, format, &chip.generation),
     };
@@ -215,7 +220,8 @@ fn score_rows(rows: &Rows<Row>, kernels: &MoeKernels) -> Table {
 /// These are read off the tables and stand in the catalogue.
 pub fn fit(catalog: &Catalog, folder: &Path) -> Result<String, SpecError> {
     let rows = read(catalog, folder)?.rows;
-    let rows: Vec<&Row> = rows.iter().filter(|row| fitted_on(&row.chip)).collect();
+    // PyTorch's own were timed on no other chip.
+    let rows: Vec<&Row> = rows.iter().filter(|row| fitted_on(&row.chip) || row.family == TORCH).collect();
     fit_rows(&rows, &*catalog.moe_kernels()?, Search::Full).map(|fitted| toml(&fitted))
 }
 
