@@ -421,3 +421,63 @@ fn nothing_is_called_right_where_nothing_was_predicted() {
     let page = text(&rackmath(&["watch", "--replay", &file]).stdout);
     assert!(page.starts_with("Not judged: no prediction beside: name the machine"), "{page}");
 }
+
+#[test]
+fn a_stream_without_words_is_not_judged_and_not_saved() {
+    let mock = Mock::start(Manner { act: |n| if n < 3 { Act::Answer } else { Act::Blank }, ..Manner::default() });
+    let file = scratch("blank.toml").display().to_string();
+    let _ = std::fs::remove_file(&file);
+    let wanted = [
+        "--requests",
+        "100",
+        "--rate",
+        "200",
+        "--warmup",
+        "0",
+        "--osl",
+        "16",
+        "--on",
+        "h100",
+        "--model",
+        "llama-3.1-8b",
+    ];
+    let out = rackmath(&[&["gauge", &mock.url, "--save", &file], &wanted[..]].concat());
+    let page = text(&out.stdout);
+    assert_eq!(out.status.code(), Some(3), "{page}{}", text(&out.stderr));
+    assert!(page.starts_with("Not to be judged: an answer has 1."), "{page}{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("blank.toml was not written") && !std::path::Path::new(&file).exists());
+}
+
+#[test]
+fn rows_are_saved_at_the_load_that_was_reached() {
+    let (from, to) = (scratch("unreached.json"), scratch("unreached.toml"));
+    let file = r#"{"backend":"vllm","model_id":"meta-llama/Llama-3.1-8B-Instruct","num_prompts":320,"completed":320,"failed":0,
+        "request_rate":20.0,"max_concurrency":null,"duration":26.67,"total_input_tokens":327680,"total_output_tokens":81920,
+        "request_throughput":12.0,"output_throughput":3072.0,"mean_ttft_ms":80.0,"mean_tpot_ms":12.0,"mean_e2el_ms":3140.0}"#;
+    std::fs::write(&from, file).expect("written");
+    let (from, saved) = (from.display().to_string(), to.display().to_string());
+    let out = rackmath(&["gauge", "--read", &from, "--on", "1xh100", "--save", &saved]);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+    let rows = std::fs::read_to_string(&to).expect("saved");
+    let rate = |line: &str| line.split("rate_per_s = ").nth(1).and_then(|r| r.split(',').next()?.parse::<f64>().ok());
+    let rates: Vec<f64> = rows.lines().filter_map(rate).collect();
+    assert!(rates.len() > 2 && rates.iter().all(|r| (11.0..14.0).contains(r)), "{rows}");
+}
+
+#[test]
+fn a_cache_that_finds_less_than_is_expected_stands_in_the_verdict() {
+    let file = scrapes("hits.txt", 0.042, 0.0);
+    let plain = text(&rackmath(&["watch", "--replay", &file, "--on", "1xh100"]).stdout);
+    let joined = |page: &str| page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        joined(&plain).contains("worth a look: the prefix cache never hits") && !plain.contains("nothing is wrong"),
+        "{plain}"
+    );
+    assert!(plain.contains("set by the load") && !plain.contains("set by the load: inside, "), "{plain}");
+    let held = text(&rackmath(&["watch", "--replay", &file, "--on", "1xh100", "--prefix-hit", "80%"]).stdout);
+    assert!(
+        joined(&held)
+            .starts_with("Look at this: the prefix cache finds 0 % of what it is asked for where 80 % was expected"),
+        "{held}"
+    );
+}

@@ -29,6 +29,9 @@ pub const CACHE_ROOM: f64 = 0.7;
 /// Hits of a prefix cache below this share of a prompt are the beginnings that all prompts share.
 pub const HITS: f64 = 0.005;
 
+/// Hits of a prefix cache below this share of what is expected are a fault: which prompts happen to come in an interval moves them by less.
+pub const HITS_OF: f64 = 0.7;
+
 /// Tokens that a prefix cache must have been asked for before it is said never to hit: some prompts of a usual length.
 pub const QUERIES: f64 = 1e4;
 

@@ -151,6 +151,9 @@ pub fn asked(
         let name = inputs.named("model", name)?;
         put(&mut request, "/setting/model", json!(name));
     }
+    if o.too_short() {
+        return Ok(Err(says("gauge_too_short")));
+    }
     loaded(&mut request, typed, o, seen);
     put(&mut request, "/changes", json!(false));
     let engines = engines(typed, o, seen.found);

@@ -210,9 +210,7 @@ fn from_file(
         } else {
             print(&page::read(&o, &figures, &beside, &missed, output))?;
         }
-        if let Some(path) = given.get_one::<PathBuf>("save") {
-            row::save(path, catalog, typed, &o, None)?;
-        }
+        saved(given, catalog, typed, &o, None)?;
     }
     match &answers[..] {
         [] => {}
@@ -416,10 +414,26 @@ fn from_server(
     } else {
         print(&page::measured(&server, &plan, (&measured, &o), &figures, &beside, &missed, output))?;
     }
-    if let Some(path) = given.get_one::<PathBuf>("save").filter(|_| answered) {
-        row::save(path, catalog, typed, &o, Some(&server.found))?;
+    if answered {
+        saved(given, catalog, typed, &o, Some(&server.found))?;
     }
     Ok(code)
+}
+
+/// Rows of what can be judged; of the rest that there are none.
+fn saved(
+    given: &ArgMatches,
+    catalog: &Catalog,
+    typed: &Map<String, Value>,
+    o: &Observed,
+    found: Option<&Found>,
+) -> Result<(), Error> {
+    let Some(path) = given.get_one::<PathBuf>("save") else { return Ok(()) };
+    if !page::doubts(o).is_empty() {
+        tell(format_args!("{}", words(&says("gauge_not_saved").with("file", path.display().to_string()))));
+        return Ok(());
+    }
+    row::save(path, catalog, typed, o, found)
 }
 
 /// Nobody answered: said as an error is, but what was typed was no misuse.

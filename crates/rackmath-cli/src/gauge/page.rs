@@ -113,6 +113,9 @@ pub fn doubts(o: &Observed) -> Vec<Remark> {
         let all = o.completed + o.failed;
         said.push(says("gauge_failed").with("failed", o.failed).with("all", all).with("share", share));
     }
+    if let Some(osl) = o.osl.filter(|_| o.too_short() && o.completed > 0) {
+        said.push(says("gauge_short").with("osl", osl));
+    }
     said
 }
 

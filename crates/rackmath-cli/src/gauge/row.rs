@@ -4,7 +4,7 @@ use crate::{inputs, output};
 use rackmath::{Catalog, Error};
 use rackmath_measure::gauge::Found;
 use rackmath_measure::judge;
-use rackmath_measure::read::Observed;
+use rackmath_measure::read::{Load, Observed};
 use rackmath_spec::validation;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -50,10 +50,11 @@ fn rows(catalog: &Catalog, typed: &Map<String, Value>, o: &Observed, found: Opti
         .or_else(|| found.and_then(|f| f.version.clone()))
         .or_else(|| o.engine_version.clone());
     let (isl, osl) = o.isl.zip(o.osl).ok_or_else(|| needed("the lengths of prompts and answers", "--isl and --osl"))?;
-    let load = match (o.rate, o.concurrency) {
-        (Some(rate), _) => format!("mode = \"open\", rate_per_s = {rate:?}"),
-        (None, Some(n)) => format!("mode = \"closed\", concurrency = {}", n.round().max(1.0)),
-        (None, None) => "mode = \"max-load\"".to_owned(),
+    // What the server had, not what was offered: a prediction is held against these rows as it is against the measurement.
+    let load = match o.load() {
+        Load::Rate(rate) => format!("mode = \"open\", rate_per_s = {rate:?}"),
+        Load::Concurrency(n) => format!("mode = \"closed\", concurrency = {}", n.round().max(1.0)),
+        Load::Most => "mode = \"max-load\"".to_owned(),
     };
     let date = inputs::today().map_or_else(|| "unknown".into(), |d| d.to_string());
     let month: String = date.chars().take(7).collect();

@@ -34,8 +34,14 @@ const MEASURED: [&str; 7] = ["/concurrency", "/rate_per_s", "/isl", "/osl", "/tt
 /// Looks within an interval: an instant is a poor mean.
 const LOOKS: u32 = 10;
 
+/// The share of hits that somebody expects: held against what is found, not predicted with.
+const EXPECTED_HIT: &str = "prefix_hit";
+
 pub fn fields() -> Vec<Field> {
-    gauge::fields().into_iter().filter(|f| !MEASURED.contains(&f.path.as_str())).collect()
+    let expected = Question::Estimate.fields().into_iter().filter(|f| f.path == format!("/{EXPECTED_HIT}"));
+    let expected =
+        expected.map(|f| Field { doc: "Share of the prompts' tokens that the prefix cache should find".into(), ..f });
+    gauge::fields().into_iter().filter(|f| !MEASURED.contains(&f.path.as_str())).chain(expected).collect()
 }
 
 pub fn args() -> Vec<Arg> {
@@ -101,6 +107,7 @@ struct Watch<'a> {
     catalog: &'a Catalog,
     inputs: Inputs<'a>,
     typed: Map<String, Value>,
+    expected_hit: Option<f64>,
     found: Option<Found>,
     curve: Vec<sweep::Row>,
     figure: Option<Figure>,
@@ -113,7 +120,8 @@ struct Watch<'a> {
 pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<u8, Error> {
     let fields = fields();
     let mut inputs = Inputs::new(&catalog, given);
-    let typed = flags::request(&fields, given, &mut inputs)?;
+    let mut typed = flags::request(&fields, given, &mut inputs)?;
+    let expected_hit = typed.remove(EXPECTED_HIT).and_then(|hit| hit.as_f64());
     let interval = seconds(given, "interval")?.unwrap_or(15.0);
     if !(0.1..=86_400.0).contains(&interval) {
         return Err(Error::value("interval", interval, "0.1 s to a day"));
@@ -123,6 +131,7 @@ pub fn run(catalog: Catalog, given: &ArgMatches, output: &Output) -> Result<u8, 
         catalog: &catalog,
         inputs,
         typed,
+        expected_hit,
         found: None,
         curve: Vec::new(),
         figure: None,
@@ -230,7 +239,10 @@ fn look_at(
 
 impl Watch<'_> {
     fn show(&mut self, taken: &[Taken], output: &Output, clear: bool) -> Result<(), Error> {
-        let Some(view) = view(taken) else { return Ok(()) };
+        let Some(mut view) = view(taken) else { return Ok(()) };
+        if let Some(expected) = self.expected_hit {
+            view.expect_hits(expected);
+        }
         let shown = self.held_against(view)?;
         self.time += shown.view.seconds;
         if let Some((path, interval)) = &self.page {

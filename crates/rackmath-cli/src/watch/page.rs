@@ -3,7 +3,7 @@
 use super::Shown;
 use crate::gauge::beside::{Beside, Row, digits};
 use crate::output::Output;
-use rackmath::estimate::sweep;
+use rackmath::estimate::{Range, sweep};
 use rackmath::figure::{Axis, Figure, Role, Series, Unit};
 use rackmath::remark::{Remark, says};
 use rackmath_measure::watch::{Alert, View};
@@ -88,6 +88,17 @@ fn compared(s: &Shown) -> impl Iterator<Item = &Row> {
     rows.filter(|r| r.measured.is_some() && r.predicted.is_some())
 }
 
+/// Where a figure should lie; one that the load decides has no interval.
+fn between(p: Range) -> String {
+    let ends = || format!("{} to {}", digits(p.low), digits(p.high));
+    if p.low < p.high { ends() } else { words(&says("watch_set_by_load")) }
+}
+
+/// Whether it lies there. What the load decides is judged only where the server did not keep up.
+fn judged(r: &Row) -> Option<bool> {
+    r.inside.filter(|inside| !inside || r.predicted.is_some_and(|p| p.low < p.high))
+}
+
 /// What is slower than predicted, without its causes, which stand below.
 fn slow(s: &Shown) -> Option<Remark> {
     let mut worst = s.beside.as_ref()?.blame.first().filter(|why| why.says == "gauge_more")?.clone();
@@ -109,7 +120,10 @@ fn verdict(s: &Shown) -> (Remark, bool) {
             (says("watch_verdict_faster").with("most", most), false)
         }
         Some(worst) => (says("watch_verdict_off").with("worst", worst), false),
-        None if compared(s).next().is_some() => (says("watch_verdict_good"), true),
+        None if compared(s).next().is_some() => match s.view.alerts.first() {
+            Some(first) => (says("watch_verdict_note").with("first", alerted(first)), true),
+            None => (says("watch_verdict_good"), true),
+        },
         None => (says("watch_verdict_alone").with("why", s.without.clone()), true),
     }
 }
@@ -135,17 +149,13 @@ pub fn text(s: &Shown, output: &Output) -> String {
         let _ = writeln!(out, "\n  {}", words(&beside));
         for r in compared(s) {
             let Some((m, p)) = r.measured.zip(r.predicted) else { continue };
-            let verdict = if r.inside == Some(true) { style.good("inside") } else { style.bad("outside") };
-            let _ = writeln!(
-                out,
-                "    {:<9} {:>10} {:<6} predicted {:>10}, {} to {}: {verdict}",
-                r.name,
-                digits(m),
-                r.unit,
-                digits(p.value),
-                digits(p.low),
-                digits(p.high)
-            );
+            let verdict = match judged(r) {
+                Some(true) => style.good(": inside"),
+                Some(false) => style.bad(": outside"),
+                None => String::new(),
+            };
+            let (m, p, between) = (digits(m), digits(p.value), between(p));
+            let _ = writeln!(out, "    {:<9} {m:>10} {:<6} predicted {p:>10}, {between}{verdict}", r.name, r.unit);
         }
         for line in s.beside.iter().flat_map(|b| &b.blame) {
             out.push_str(&style.wrapped("    - ", "      ", &words(line)));
@@ -225,18 +235,19 @@ pub fn html(s: &Shown, past: &[Past], interval: f64) -> String {
         out.push_str("<table><tr><th></th><th>measured</th><th>predicted</th><th>80 % interval</th><th></th></tr>\n");
         for r in compared(s) {
             let Some((m, p)) = r.measured.zip(r.predicted) else { continue };
-            let inside = r.inside == Some(true);
+            let (class, verdict) = match judged(r) {
+                Some(true) => ("good", "inside"),
+                Some(false) => ("bad", "outside"),
+                None => ("", ""),
+            };
             let _ = writeln!(
                 out,
-                "<tr><td>{} {}</td><td>{}</td><td>{}</td><td>{} to {}</td><td class=\"{}\">{}</td></tr>",
+                "<tr><td>{} {}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"{class}\">{verdict}</td></tr>",
                 escaped(r.name),
                 escaped(r.unit),
                 digits(m),
                 digits(p.value),
-                digits(p.low),
-                digits(p.high),
-                if inside { "good" } else { "bad" },
-                if inside { "inside" } else { "outside" }
+                between(p)
             );
         }
         out.push_str("</table>\n");

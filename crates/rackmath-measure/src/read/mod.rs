@@ -172,6 +172,11 @@ impl Observed {
         self.dropped = dropped;
     }
 
+    /// Whether answers end before there is a time between two tokens of theirs.
+    pub fn too_short(&self) -> bool {
+        self.osl.is_some_and(|n| n < 2.0)
+    }
+
     /// The share of requests that failed.
     pub fn failed_share(&self) -> f64 {
         let all = self.completed + self.failed;

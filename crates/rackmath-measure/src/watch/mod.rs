@@ -95,12 +95,25 @@ pub enum Alert {
     /// A prefix cache was asked and had nothing.
     #[serde(rename = "watch_never_hits")]
     NeverHits { tokens: f64 },
+    /// It finds clearly less than whoever watches expects.
+    #[serde(rename = "watch_hits_less")]
+    HitsLess { hit: f64, expected: f64 },
 }
 
 impl Alert {
     /// Whether something is wrong, not only worth knowing: prompts may share nothing.
     pub fn grave(&self) -> bool {
         !matches!(self, Self::NeverHits { .. })
+    }
+}
+
+impl View {
+    /// Holds the share of hits against the one that is expected, which says more than that nothing is hit.
+    pub fn expect_hits(&mut self, expected: f64) {
+        if let Some(hit) = self.hit.filter(|hit| *hit < judge::HITS_OF * expected) {
+            self.alerts.retain(|alert| !matches!(alert, Alert::NeverHits { .. }));
+            self.alerts.push(Alert::HitsLess { hit, expected });
+        }
     }
 }
 

@@ -28,6 +28,8 @@ pub enum Act {
     Garbage,
     /// A head and nothing behind it, ever.
     Silent,
+    /// A stream that ends without a word.
+    Blank,
 }
 
 #[derive(Clone)]
@@ -309,6 +311,15 @@ fn answer(
     };
     if act == Act::Silent {
         return asleep();
+    }
+    if act == Act::Blank {
+        counters.finished.fetch_add(1, Ordering::SeqCst);
+        piece(
+            stream,
+            b"data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+        )?;
+        stream.write_all(b"0\r\n\r\n")?;
+        return Ok(true);
     }
     while counters.requests.load(Ordering::SeqCst) < manner.hold && !over.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(2));
