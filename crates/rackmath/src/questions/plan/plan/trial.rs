@@ -8,6 +8,7 @@ use super::{Plan, Request, prepare::Entry, prepare::in_order};
 use crate::desk::prelude::*;
 use crate::simulate::{self, Comes, Percentiles, Pool, SEED, Stage, Times, What};
 use rackmath_sim::workload::Length;
+use rackmath_theory::deployment::Deployment;
 use rackmath_theory::lengths;
 use rackmath_theory::plan::{Bound, Estimate};
 
@@ -342,20 +343,15 @@ impl Worked {
         let longest = w.longest();
         let pool = |row: &Entry, sequences: f64, instances: f64, drafts: f64| -> Result<Pool, Error> {
             let (ready, on) = (row.ready(), row.on());
-            simulate::can_run(on)?;
-            let flags = simulate::Flags {
-                max_num_seqs: Some(sequences.ceil() as u64),
-                max_model_len: Some((longest as u64 + 16).max(simulate::longest(on) as u64)),
-                num_speculative_tokens: drafts as u64,
-                ..simulate::Flags::default()
-            };
+            let most = (longest as u64 + 16).max(simulate::longest(on) as u64);
             let traffic = simulate::Traffic { isl: w.input.mean, osl: w.output.mean, ..simulate::Traffic::default() };
-            let settings = simulate::settings(&simulate::Request { traffic, flags, ..Default::default() }, &ready)?;
-            simulate::staged(on, &settings.clone().into())?;
-            let room = f64::from(settings.num_blocks - 1) * f64::from(settings.block_size);
+            let asked = simulate::Request { traffic, ..started(on, sequences.ceil() as u64, most, drafts as u64) };
+            let settings = simulate::of_engine(&asked, &ready)?;
+            simulate::staged(on, &settings)?;
+            let room = f64::from(settings.longest());
             refuse_if(longest > room, "isl", longest, format!("at most {} tokens in and out", grouped(room)))?;
             let engines = (instances * on.groups()) as usize;
-            Ok(Pool { ready, settings: settings.into(), engines })
+            Ok(Pool { ready, settings, engines })
         };
         let row = choice.row;
         let mut pools = vec![pool(row, choice.per_group, choice.instances, row.drafts.0)?];
@@ -404,6 +400,27 @@ impl Worked {
         }
         all.push(says("trial_search").with("runs", RUNS).with("most", 1.0 - 1.0 / FEWEST as f64));
         all
+    }
+}
+
+/// How a group is started: for so many requests of so many tokens at most, by the flags of its engine.
+fn started(on: &Deployment, sequences: u64, longest: u64, drafts: u64) -> simulate::Request {
+    let (sequences, longest) = (Some(sequences), Some(longest));
+    let flags = simulate::Flags { num_speculative_tokens: drafts, ..simulate::Flags::default() };
+    let plain = simulate::Request { flags: flags.clone(), ..simulate::Request::default() };
+    match on.engine.family.as_str() {
+        "sglang" => simulate::Request {
+            sglang: simulate::Sglang { max_running_requests: sequences, context_length: longest, ..Default::default() },
+            ..plain
+        },
+        "trtllm" => simulate::Request {
+            trtllm: simulate::Trtllm { max_batch_size: sequences, max_seq_len: longest, ..Default::default() },
+            ..plain
+        },
+        _ => simulate::Request {
+            flags: simulate::Flags { max_num_seqs: sequences, max_model_len: longest, ..flags },
+            ..plain
+        },
     }
 }
 

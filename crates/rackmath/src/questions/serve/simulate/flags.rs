@@ -233,7 +233,7 @@ pub(super) fn no_room(r: &Request, on: &Deployment) -> Result<Option<Load>, Erro
 /// The same, whether or not there is room for a cache.
 fn of(r: &Request, on: &Deployment) -> Result<Settings, Error> {
     match on.engine.family.as_str() {
-        "vllm" | "ideal" => own_flags(r, 0).and_then(|()| Ok(like_vllm(r, on)?.into())),
+        "vllm" | "ideal" => own_flags(r, 0).and_then(|()| Ok(of_vllm(r, on)?.into())),
         "sglang" => own_flags(r, 1).and_then(|()| Ok(of_sglang(r, on)?.into())),
         "trtllm" => own_flags(r, 2).and_then(|()| Ok(of_trtllm(r, on)?.into())),
         other => Err(Error::value(
@@ -245,13 +245,7 @@ fn of(r: &Request, on: &Deployment) -> Result<Settings, Error> {
 }
 
 /// How vLLM schedules: its own ways, and what the flags change.
-pub(crate) fn of_vllm(r: &Request, ready: &Ready) -> Result<vllm::Settings, Error> {
-    let settings = like_vllm(r, &ready.deployment)?;
-    roomy(settings.num_blocks)?;
-    Ok(settings)
-}
-
-fn like_vllm(r: &Request, on: &Deployment) -> Result<vllm::Settings, Error> {
+fn of_vllm(r: &Request, on: &Deployment) -> Result<vllm::Settings, Error> {
     let f = &r.flags;
     let schedule = &on.engine.schedule;
     let block = small("flags.block_size", f.block_size, schedule.block, 1, 4096)?;

@@ -16,12 +16,12 @@ mod work;
 
 pub use card::*;
 pub use flags::{CapacityPolicy, ChunkingPolicy, Flags, PrefetchPolicy, SchedulePolicy, Sglang, Trtllm, WritePolicy};
-pub(crate) use flags::{longest, of_vllm as settings, settings as of_engine};
+pub(crate) use flags::{longest, settings as of_engine};
 pub(crate) use fleet::{link, staged, together};
 pub(crate) use stage::{Comes, Pool, SEED, SETTLED, Stage};
 pub use stage::{Percentiles, Times};
 pub use tiers::{OfTier, Tiers, Which};
-pub(crate) use work::{can_run, held, one_stage};
+pub(crate) use work::{held, one_stage};
 
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;

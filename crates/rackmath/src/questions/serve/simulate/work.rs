@@ -197,17 +197,6 @@ fn window(said: &str) -> Result<Box<Window>, Error> {
     Ok(Box::new(Window::new((from * 1e9) as u64, (to * 1e9) as u64)))
 }
 
-/// Refuses engines whose schedule a plan is not simulated with.
-pub(crate) fn can_run(on: &Deployment) -> Result<(), Error> {
-    let family = &on.engine.family;
-    refuse_if(
-        !matches!(family.as_str(), "vllm" | "ideal"),
-        "engine",
-        format!("\"{family}\""),
-        "vllm or ideal: plans of other engines are not simulated; ask `simulate` for their schedules",
-    )
-}
-
 pub(crate) fn one_stage(on: &Deployment) -> Result<(), Error> {
     refuse_if(on.stages() > 1.0, "degrees.pp", on.stages(), "1: stages of a pipeline are not simulated yet")
 }

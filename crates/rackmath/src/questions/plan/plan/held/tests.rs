@@ -117,7 +117,7 @@ fn pipelines_are_simulated_and_what_cannot_be_is_not_said_to_have_been() {
     let staged = asked(&fixed(Some(2)));
     assert!(staged.plans[0].layout.contains("pp2") && staged.plans[0].percentiles.is_some(), "{:?}", staged.verdict);
     // Schedules of other engines: nothing is known, and the reason is said without the name of a field.
-    let none = asked(&Request { engines: vec!["sglang".into()], ..fixed(None) });
+    let none = asked(&Request { engines: vec!["torch".into()], ..fixed(None) });
     assert!(none.plans.is_empty() && none.verdict.says == "nothing_tried", "{:?}", none.verdict);
     assert!(none.because.iter().any(|b| b.says == "held_left_out"), "{:?}", none.because);
     assert!(none.assumptions.iter().all(|a| a.says != "held_searched" && a.says != "plan_percentiles"));
