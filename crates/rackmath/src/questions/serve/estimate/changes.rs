@@ -382,7 +382,7 @@ fn laid(case: &Case, layout: &Layout) -> Request {
 /// What makes room where there is none, beyond the menu.
 fn room(case: &Case) -> Vec<Idea> {
     let on = &case.ask.on;
-    let load = on.load(&case.ask.requests, on.groups(), on.engine.schedule.chunk);
+    let load = on.least(&case.ask.requests, on.engine.schedule.chunk);
     // Formats stand in the menu, with a word on their quality.
     let runs = |next: &Deployment| next.kv == on.kv && case.runs(next);
     let all = crate::desk::remedy::remedies(on, &load, runs).into_iter();
