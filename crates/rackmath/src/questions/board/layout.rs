@@ -291,7 +291,7 @@ fn started(catalog: &Catalog, request: &Request, told: &Start) -> Result<Answer,
             })
             .or_else(|| offload::host_lacks(&r, &load).map(|missing| says("host_too_small").with("missing", missing)))
             .or_else(|| media::text_only(&r.model)),
-        split_that_fits: if helps { offload::would_fit(catalog, &request.offload, &r, &load) } else { None },
+        split_that_fits: if helps { offload::would_fit(catalog, &request.offload, &r, &load, |_| None) } else { None },
         offload: offload::card(&r, &load),
         batch_max: most,
         context_max: match &budget {

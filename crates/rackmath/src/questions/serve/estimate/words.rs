@@ -14,7 +14,7 @@
 use super::met::Met;
 use super::spread::{self, Intervals};
 use super::work::{Ask, Case};
-use super::{Answer, Breakdown, Piece, Pools, Problem, Served, Slo, Target};
+use super::{Answer, Breakdown, Piece, Pools, Problem, Request, Served, Slo, Target};
 use crate::desk::prelude::*;
 use crate::desk::{cut, remedy};
 use crate::layout;
@@ -80,7 +80,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
         loras: None,
         changes: Vec::new(),
         assumptions: if barred.is_none() { assumptions(case, p, outcome, met) } else { Vec::new() },
-        sources: if barred.is_none() { [r.sources(), vec![engine]].concat() } else { Vec::new() },
+        sources: barred.map_or_else(|| [r.sources(), vec![engine]].concat(), |barred| vec![barred.origin()]),
     }
 }
 
@@ -320,7 +320,13 @@ fn too_few(case: &Case, p: &Serving, outcome: &Outcome) -> Problem {
 /// A split over card and host that fits, where the engine computes on both.
 fn split_first(case: &Case, on: &Deployment, load: &Load) -> Option<Remark> {
     on.engine.offload.as_ref().filter(|o| o.computes && !on.engine.ideal)?;
-    offload::would_fit(case.catalog, &case.request.offload, on, load)
+    let whole = |offload: &offload::Offloaded| {
+        let request = Request { offload: offload.clone(), ..case.request.clone() };
+        let then = Case::new(case.catalog, &request).ok()?;
+        let outcome = then.ready(&then.ask).ok()?.under(&then.ask.requests, then.ask.load);
+        outcome.serves().then(|| outcome.e2e(&then.ask.requests))
+    };
+    offload::would_fit(case.catalog, &case.request.offload, on, load, whole)
 }
 
 /// Requests per second that are served when always full.
