@@ -174,7 +174,9 @@ fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String, mo
 
 /// Above the numbers: how far they can be trusted.
 fn trusted(out: &mut Page, known: Option<&Evidence>) {
-    let grade = or(known, "", |known| format!(" ({})", graded(Some(known))));
+    let off = known.and_then(|known| known.off);
+    let off = or(off, "", |off| format!("; those are off by up to a factor of {}", three(off)));
+    let grade = or(known, "", |known| format!(" ({}{off})", graded(Some(known))));
     let interval = out.style.dim(&format!("80 % interval{grade}"));
     out.more(format!("{:<14} {interval}", out.style.bold("mean")));
 }
