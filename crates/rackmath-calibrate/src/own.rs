@@ -278,7 +278,8 @@ fn constants(before: &Engine, after: &Engine, free: &Free) -> Vec<Constant> {
     let (old, new) = (free.constants(before), free.constants(after));
     let both = old.iter().zip(&new).map(|((name, a), (_, b))| {
         let (filed, unit) = filed(name);
-        let of_plain = ["compute", "memory", "many_dies", "expand_flop", "expand_nested_flop", "floor"].contains(name);
+        let of_plain = ["compute", "memory", "many_dies", "dies_floor", "expand_flop", "expand_nested_flop", "floor"]
+            .contains(name);
         Constant { name: filed, before: a * unit, after: b * unit, at_bound: free.at_bound(name, *b), of_plain }
     });
     both.collect()

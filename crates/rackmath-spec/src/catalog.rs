@@ -273,6 +273,10 @@ impl Catalog {
         };
         if let (Body::Layers(shape), Some(tokens)) = (&mut model.body, tokens) {
             shape.context_max = Some(tokens);
+            // What takes other lengths goes by the name that was given, not by that of its sister.
+            if model.name == base.name {
+                model.name = format!("{} (\"{}\")", base.name, name.trim());
+            }
             let tokens = rackmath_units::grouped(tokens as f64);
             model.notes.push(format!("\"{}\" takes up to {tokens} tokens, other than {}", name.trim(), base.name));
         }
@@ -323,12 +327,32 @@ impl Catalog {
         let sold = self.shelf::<price::Sheet>();
         let bare = name.rsplit('/').next().unwrap_or(name).trim();
         if !sold.holds(bare) {
-            return error;
+            return self.unheard_of(name, error);
         }
         let hint = format!(
             "its shapes are not known here, its prices are: rackmath price {bare}, and what they suggest: rackmath deduce {bare}"
         );
         error.hint(hint)
+    }
+
+    /// The same with what it may be and what would do instead, where nothing here is near to it.
+    fn unheard_of(&self, name: &str, error: SpecError) -> SpecError {
+        // A person's slip of the finger is what is near; of an id with an owner nothing may be, however alike it is written.
+        if error.hinted() && !name::two_stacked(name) {
+            return error;
+        }
+        let hint = name::unheard_of(name);
+        if !name::hears(name) {
+            return error.hint(hint);
+        }
+        let ears = |model: &Model| {
+            model
+                .shape()
+                .is_some_and(|shape| shape.towers.iter().any(|tower| tower.sense == crate::tower::Sense::Hearing))
+        };
+        let known: Vec<&str> =
+            self.ids(Kind::Models).filter(|id| self.model(id).is_ok_and(|model| ears(&model))).collect();
+        error.hint(format!("{hint}; known models that hear are {}", known.join(", ")))
     }
 
     /// The formats of a model's checkpoint in one format, as its makers write them: some leave attention, or all but routed

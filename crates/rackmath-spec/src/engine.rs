@@ -310,6 +310,10 @@ fn one() -> u64 {
     1
 }
 
+fn once() -> f64 {
+    1.0
+}
+
 /// How requests are dealt to the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -389,6 +393,9 @@ pub struct Plain {
     pub memory: f64,
     /// The same on a package of several dies, as a further factor.
     pub many_dies: f64,
+    /// A kernel's floor on a package of several dies, as a multiple of that on one.
+    #[serde(default = "once")]
+    pub dies_floor: f64,
     /// Operations spent on expanding a weight narrower than 16 bits, in FLOP of the 16-bit peak.
     #[serde(rename = "expand_flop")]
     pub expand: f64,
@@ -754,6 +761,7 @@ pub(crate) fn read(id: &str, text: &str) -> Result<Engine, SpecError> {
             ("plain.compute", p.compute, 0.001, 1.0),
             ("plain.memory", p.memory, 0.001, 1.0),
             ("plain.many_dies", p.many_dies, 0.01, 1.0),
+            ("plain.dies_floor", p.dies_floor, 1.0, 100.0),
             ("plain.expand_flop", p.expand, 0.0, 1e4),
             ("plain.expand_nested_flop", p.expand_nested, 0.0, 1e4),
         ]);

@@ -79,6 +79,11 @@ impl SpecError {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// Whether it says already what would do.
+    pub(crate) fn hinted(&self) -> bool {
+        self.hint.is_some()
+    }
+
     /// The same, of a field, unless it names one already.
     #[must_use]
     pub fn at(self, field: &str) -> Self {

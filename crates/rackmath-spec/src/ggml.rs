@@ -74,6 +74,22 @@ impl TensorType {
         values.is_multiple_of(self.values).then(|| (values / self.values).checked_mul(self.bytes)).flatten()
     }
 
+    /// What llama.cpp stores instead where a row of so many values is no whole number of blocks (`tensor_type_fallback` of
+    /// `src/llama-quant.cpp`, public code no. 55922729106).
+    #[must_use]
+    pub fn fallback(self, row: u64) -> Self {
+        let name = match self.name {
+            "Q4_K" => "Q5_0",
+            "Q5_K" => "Q5_1",
+            "Q6_K" => "Q8_0",
+            "Q2_K" | "Q3_K" | "TQ1_0" | "TQ2_0" => "Q4_0",
+            name if name.starts_with("IQ") => "IQ4_NL",
+            _ => "F16",
+        };
+        let shorter = Self::named(name).filter(|t| row.is_multiple_of(t.values)).or_else(|| Self::named("F16"));
+        shorter.unwrap_or(self)
+    }
+
     /// The format of a tensor that is all of this type, where that is exactly as wide.
     pub fn format(self) -> Option<Dtype> {
         let own = match self.name {

@@ -19,6 +19,7 @@ mod dtype;
 pub mod engine;
 mod error;
 pub mod evidence;
+mod fallback;
 pub mod file;
 pub mod ggml;
 mod gguf;

@@ -5,6 +5,7 @@
 //! they are the [`Body::Lump`] variant. Counting lives in `rackmath-theory`; this file only says what is there.
 
 use crate::Dtype;
+use crate::fallback;
 use crate::file::noun::text;
 use crate::tower::Tower;
 use rackmath_units::{Bytes, BytesPerToken, Params};
@@ -483,7 +484,7 @@ impl Model {
     }
 
     /// One format for every matrix, with embeddings and norms left as they are save for formats of whole files. Files of llama.cpp leave
-    /// experts in MXFP4 that were trained in it, whatever they are called.
+    /// experts in MXFP4 that were trained in it, whatever they are called, and where a row is no whole number of blocks a wider type.
     ///
     /// Source: the card of bartowski/openai_gpt-oss-20b-GGUF ("All quants keep the feed forward networks at mxfp4", 2025-08), and the
     /// sizes of unsloth/gpt-oss-120b-GGUF: 58.3 GiB in Q2_K, 58.5 in Q4_K_M, 59.0 in Q8_0, 60.9 in F16.
@@ -491,8 +492,10 @@ impl Model {
         let whole = dtype.covers_embedding() || matches!(self.body, Body::Lump(_));
         let other = if whole { dtype } else { self.formats().other };
         let kept = self.formats().routed == Dtype::MxFp4 && dtype.gguf().is_some_and(|file| !file.is_mlx());
-        let routed = if kept { Dtype::MxFp4 } else { dtype };
-        Formats { routed, linear: dtype, mixer: dtype, other }
+        let file = if let Dtype::Gguf(mix) = dtype { Some(mix) } else { None };
+        let shorter = self.shape().zip(file).and_then(|(shape, mix)| fallback::formats(shape, mix));
+        let all = shorter.unwrap_or(Formats { routed: dtype, linear: dtype, mixer: dtype, other });
+        Formats { routed: if kept { Dtype::MxFp4 } else { all.routed }, ..all }
     }
 
     /// The cache format engines choose by themselves: the model's 16-bit type.

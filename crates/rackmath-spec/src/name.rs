@@ -27,6 +27,51 @@ const OTHERS: &str = "air asr audio dflash draft drafter dspark eagle eagle3 emb
 /// Formats of weights whose bytes are not counted here, by the words that stand for them in names.
 const FORMATS: &str = "aqlm bpw eetq exl2 exl3 higgs hqq quip spqr squeezellm vptq";
 
+/// Families with an encoder and a decoder that looks at what it wrote, by a word of their names.
+const TWO_STACKED: &str = "bart byt5 canary distil-whisper flan-t5 madlad m2m100 marian mbart moonshine mt5 nllb pegasus seamless t5 t5gemma \
+    umt5 whisper";
+
+/// What such a model is.
+pub(crate) const TWO_STACKS: &str =
+    "has an encoder and a decoder that attends to it (encoder-decoder), which is not modelled here";
+
+/// Words of models that hear.
+const HEARING: &str = "audio asr canary moonshine speech ultravox voice voxtral whisper";
+
+/// Whether one of such words stands in a name.
+fn stands_in(words: &str, name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let pieces: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    words.split_whitespace().any(|word| {
+        let own: Vec<&str> = word.split('-').collect();
+        pieces.windows(own.len()).any(|at| *at == own[..])
+    })
+}
+
+/// Whether a name is of a model that hears.
+pub(crate) fn hears(name: &str) -> bool {
+    stands_in(HEARING, name)
+}
+
+/// Whether a name is of a family of an encoder and a decoder.
+pub(crate) fn two_stacked(name: &str) -> bool {
+    stands_in(TWO_STACKED, name)
+}
+
+/// What is to be said of a name that no model has and none is near to.
+pub(crate) fn unheard_of(name: &str) -> String {
+    let own = name.trim();
+    if two_stacked(own) {
+        return format!("a model of this family {TWO_STACKS}");
+    }
+    let known = "its shapes are not known here: give the path of its config.json";
+    if own.split('/').count() == 2 {
+        format!("{known}, or --fetch to look them up on Hugging Face")
+    } else {
+        format!("{known}, or its id on Hugging Face (OWNER/NAME) with --fetch")
+    }
+}
+
 /// What a name says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
@@ -434,6 +479,18 @@ means = "fp8-block"
 source = "made up for a test"
 "#;
         crate::naming::read("names", text).unwrap()
+    }
+
+    #[test]
+    fn what_nobody_heard_of_is_said_what_it_may_be() {
+        for name in ["openai/whisper-large-v3", "google/flan-t5-xl", "facebook/bart-large", "whisper-tiny"] {
+            assert!(unheard_of(name).contains("encoder-decoder") && two_stacked(name), "{name}");
+        }
+        assert!(hears("openai/whisper-large-v3") && hears("voxtral-mini-3b") && !hears("some-org/finetune-7b"));
+        // A word that only begins like one of them is another.
+        assert!(!two_stacked("someone/t5x-like-7b") && !two_stacked("bartowski/model-9b"));
+        let own = unheard_of("some-org/My-Finetune-7B-AWQ");
+        assert!(own.contains("config.json") && own.contains("--fetch") && !own.contains("OWNER"), "{own}");
     }
 
     #[test]

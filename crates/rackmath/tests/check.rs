@@ -846,7 +846,10 @@ fn what_would_start_is_there_and_is_named() {
     let eight = "vllm serve deepseek-ai/DeepSeek-V3 -tp 8";
     for on in ["a3-highgpu-8g", "p5.48xlarge"] {
         let a = checked(eight, on, "");
-        assert!(!a.starts && a.changes.iter().all(|c| !c.flag.contains("tensor-parallel")), "{on}: {:?}", a.changes);
+        // Where nothing on this machine is enough, more of it is named, and that it is more.
+        let more = |c: &check::Change| c.caution.as_ref().is_some_and(|said| said.with.contains_key("there"));
+        assert!(!a.starts && a.changes.iter().all(|c| !c.flag.contains("tensor-parallel") || more(c)), "{on}");
+        assert!(a.changes.iter().any(|c| c.flag == "--tensor-parallel-size 16" && more(c)), "{on}: {:?}", a.changes);
     }
     let whole = checked("vllm serve Qwen/Qwen3-235B-A22B-FP8 -tp 8", "8xh100", "");
     assert!(whole.changes.iter().any(|c| c.flag == "--enable-expert-parallel" && c.starts), "{:?}", whole.changes);
@@ -971,4 +974,33 @@ fn the_commands_of_a_plan_start_on_the_chips_it_is_for() {
         }
     }
     assert!(told >= 3, "{told} lines say how long a request may be");
+}
+
+/// Whoever leaves weights with the host may leave more there; nodes of one line are the chips of its machine.
+#[test]
+fn ways_out_go_on_where_a_line_is_already() {
+    let host = checked("vllm serve Qwen/Qwen3-32B --cpu-offload-gb 20 --max-model-len 8192", "l40s", "");
+    let flag = host.changes.iter().find(|c| c.flag.starts_with("--cpu-offload-gb ")).expect("more with the host");
+    let n: f64 = flag.flag.rsplit(' ').next().unwrap().parse().unwrap();
+    let with = |n: f64| {
+        checked(&format!("vllm serve Qwen/Qwen3-32B --cpu-offload-gb {n} --max-model-len 8192"), "l40s", "").starts
+    };
+    assert!(!host.starts && with(n) && !with(n - 1.0), "{n}");
+    let plain = checked("vllm serve Qwen/Qwen3-32B --max-model-len 8192", "l40s", "");
+    assert!(plain.changes.iter().all(|c| !c.flag.contains("offload")), "nobody asked for a slow host");
+    let line = "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3-0324 --tp 16 --nnodes 2";
+    let nodes = checked(line, "16xh100", "");
+    assert!(nodes.starts && nodes.cautions.is_empty(), "{:?}", nodes.cautions);
+}
+
+/// 64 layers of 8 heads of 128 keep 2 x 2 x 8 x 128 x 64 = 262,144 bytes a token: 3.91 GiB of 16,000 on two cards together.
+#[test]
+fn the_cache_of_unlike_cards_is_that_of_all_of_them() {
+    let line = "llama-server -hf unsloth/Qwen3-32B-GGUF:Q4_K_M -ngl 99 -c 16000 -ts 24,12";
+    let a = checked(line, "rtx-3090+rtx-3060", "");
+    let all: f64 = a.cards.iter().map(|card| card.kv_cache_gib).sum();
+    assert!((all - 16_000.0 * 262_144.0 / f64::from(1 << 30)).abs() < 0.02, "{all}");
+    assert!(a.cards.len() == 2 && a.cards[0].weights_gib > a.cards[1].weights_gib, "{:?}", a.cards);
+    let rackmath::remark::Part::Number(said) = a.verdict.with["cache"] else { panic!("{:?}", a.verdict) };
+    assert!((said / f64::from(1 << 30) - all).abs() < 1e-6);
 }

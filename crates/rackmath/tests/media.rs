@@ -1,7 +1,7 @@
 //! Pictures, sound and vectors in an estimate: what they add, what they leave alone, what is refused.
 
 use proptest::prelude::*;
-use rackmath::estimate::{Answer, Request, answer};
+use rackmath::estimate::{Answer, Request, Seek, Unknown, answer};
 use rackmath::layout::DegreesRequest;
 use rackmath::media::Media;
 use rackmath::setting::Setting;
@@ -120,6 +120,29 @@ fn vectors_take_one_pass() {
     // More arrive than passes take.
     let flood = ask(&Request { concurrency: None, rate_per_s: Some(1e5), ..embedding });
     assert!(flood.problem.is_some() && flood.embedding.unwrap().latency_ms.is_none());
+}
+
+/// At a rate a text waits for the pass under way: the page of a solution says what the solution rests on, and a stricter target allows
+/// no higher rate.
+#[test]
+fn vectors_at_a_rate_are_one_sum_for_means_and_percentiles() {
+    let base = Request { isl: 512.0, concurrency: None, ..request("bge-m3", "l4") };
+    let most = |limit: &str| {
+        let seek = Seek { solve: Some(Unknown::Rate), ..Seek::default() };
+        let a = ask(&Request { ttft_ms: Some(limit.parse().unwrap()), seek, ..base.clone() });
+        let (s, e) = (a.solved.unwrap(), a.embedding.unwrap());
+        let (at, slo) = (s.at.unwrap(), e.slo.unwrap());
+        assert!(slo.met && at.meets && s.next.is_some_and(|next| !next.meets), "{limit}");
+        assert!((at.ttft_ms.unwrap() / e.latency_ms.unwrap().value - 1.0).abs() < 1e-9, "{limit}");
+        s.value.unwrap()
+    };
+    let (mean, p50, p99, tight) = (most("100ms"), most("p50=100ms"), most("p99=100ms"), most("p99=40ms"));
+    assert!(tight <= p99 && p99 <= mean && p99 <= p50, "{mean} {p50} {p99} {tight}");
+    // A text takes 7.5 ms: 133 a second at most, and a tenth of that is nearly idle.
+    assert!(p99 > 60.0 && mean < 140.0, "{mean} {p99}");
+    let idle = ask(&Request { rate_per_s: Some(10.0), ..base }).embedding.unwrap();
+    let times = idle.percentiles.unwrap();
+    assert!(times.times[0].p50_ms < 40.0 && idle.busy < 0.2, "{times:?}");
 }
 
 #[test]

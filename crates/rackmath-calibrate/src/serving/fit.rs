@@ -87,10 +87,11 @@ const EXPERTS: [Knob<Overhead>; 2] = [
 const STEPS_TELL: [&str; 4] = ["small", "stretch", "stretch_long", "small_traffic_divisor"];
 
 /// The constants of a single process without tuned kernels; the time of a small kernel comes last.
-const PLAIN: [Knob<Plain>; 6] = [
+const PLAIN: [Knob<Plain>; 7] = [
     knob("compute", (0.0, 1.0), |p| p.compute, |p, x| p.compute = x),
     knob("memory", (0.0, 1.0), |p| p.memory, |p, x| p.memory = x),
     knob("many_dies", (0.0, 1.0), |p| p.many_dies, |p, x| p.many_dies = x),
+    knob("dies_floor", (1.0, 100.0), |p| p.dies_floor, |p, x| p.dies_floor = x),
     knob("expand_flop", (0.0, 1e3), |p| p.expand, |p, x| p.expand = x),
     knob("expand_nested_flop", (0.0, 1e3), |p| p.expand_nested, |p, x| p.expand_nested = x),
     knob("floor", (0.0, 1e-3), |p| p.floor.get(), |p, x| p.floor = Seconds::s(x)),
@@ -255,6 +256,7 @@ pub fn toml((engine, fit): &(Engine, Option<Residual>), (vendor, until): (&str, 
             ("compute", digits(p.compute)),
             ("memory", digits(p.memory)),
             ("many_dies", digits(p.many_dies)),
+            ("dies_floor", digits(p.dies_floor)),
             ("expand_flop", digits(p.expand)),
             ("expand_nested_flop", digits(p.expand_nested)),
             ("floor_us", us(p.floor)),

@@ -1160,6 +1160,16 @@ def when(
     context: Tokens of context of each sequence, where the batch grows.
     """
 
+CheckCardMemory = TypedDict(
+    "CheckCardMemory",
+    {
+        "card": str,
+        "kv_cache_gib": float,
+        "total_gib": float,
+        "weights_gib": float,
+    },
+)
+
 CheckChange = TypedDict(
     "CheckChange",
     {
@@ -1190,6 +1200,7 @@ CheckData = TypedDict(
         "activation_gib": float,
         "assumptions": list[Any],
         "block_size": int,
+        "cards": list[CheckCardMemory],
         "cautions": list[Any],
         "changes": list[CheckChange],
         "chips": int,
@@ -1277,6 +1288,44 @@ EstimateRange = TypedDict(
     },
 )
 
+EstimateTimes = TypedDict(
+    "EstimateTimes",
+    {
+        "limit_ms": NotRequired[float | None],
+        "mean_ms": float,
+        "metric": Any,
+        "p50_ms": float,
+        "p90_ms": float,
+        "p99_ms": float,
+        "percentile": NotRequired[float | None],
+        "percentile_ms": NotRequired[float | None],
+    },
+)
+
+EstimatePercentiles = TypedDict(
+    "EstimatePercentiles",
+    {
+        "goodput": NotRequired[float | None],
+        "queue_grows": bool,
+        "requests": int,
+        "seed": int,
+        "times": list[EstimateTimes],
+    },
+)
+
+EstimateSlo = TypedDict(
+    "EstimateSlo",
+    {
+        "e2e_ms": NotRequired[float | None],
+        "goodput_requests_per_s": float,
+        "goodput_share": float,
+        "met": bool,
+        "tpot_ms": NotRequired[float | None],
+        "ttft_ms": NotRequired[float | None],
+        "verdict": Any,
+    },
+)
+
 EstimatePiece = TypedDict(
     "EstimatePiece",
     {
@@ -1307,8 +1356,10 @@ EstimateEmbedded = TypedDict(
         "input_tok_s": EstimateRange,
         "input_tok_s_per_chip": EstimateRange,
         "latency_ms": NotRequired[EstimateRange | None],
+        "percentiles": NotRequired[EstimatePercentiles | None],
         "reading": Any,
         "requests_per_s": EstimateRange,
+        "slo": NotRequired[EstimateSlo | None],
         "step": EstimateBreakdown,
         "together": float,
         "usd_per_mtok_input": NotRequired[float | None],
@@ -1349,6 +1400,7 @@ EstimateEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[EstimatePartGrade],
         "rows": int,
         "says": Any,
@@ -1463,44 +1515,6 @@ EstimateProblem = TypedDict(
         "missing_bytes": NotRequired[float | None],
         "most_requests_per_s": NotRequired[float | None],
         "what": Any,
-    },
-)
-
-EstimateTimes = TypedDict(
-    "EstimateTimes",
-    {
-        "limit_ms": NotRequired[float | None],
-        "mean_ms": float,
-        "metric": Any,
-        "p50_ms": float,
-        "p90_ms": float,
-        "p99_ms": float,
-        "percentile": NotRequired[float | None],
-        "percentile_ms": NotRequired[float | None],
-    },
-)
-
-EstimatePercentiles = TypedDict(
-    "EstimatePercentiles",
-    {
-        "goodput": NotRequired[float | None],
-        "queue_grows": bool,
-        "requests": int,
-        "seed": int,
-        "times": list[EstimateTimes],
-    },
-)
-
-EstimateSlo = TypedDict(
-    "EstimateSlo",
-    {
-        "e2e_ms": NotRequired[float | None],
-        "goodput_requests_per_s": float,
-        "goodput_share": float,
-        "met": bool,
-        "tpot_ms": NotRequired[float | None],
-        "ttft_ms": NotRequired[float | None],
-        "verdict": Any,
     },
 )
 
@@ -2519,6 +2533,7 @@ SimulateEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[SimulatePartGrade],
         "rows": int,
         "says": Any,
@@ -3396,6 +3411,7 @@ CostEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[CostPartGrade],
         "rows": int,
         "says": Any,
@@ -3691,6 +3707,7 @@ OwnEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[OwnPartGrade],
         "rows": int,
         "says": Any,
@@ -3994,6 +4011,7 @@ FleetEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[FleetPartGrade],
         "rows": int,
         "says": Any,
@@ -4276,6 +4294,7 @@ CacheEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[CachePartGrade],
         "rows": int,
         "says": Any,
@@ -6374,6 +6393,7 @@ PlanEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[PlanPartGrade],
         "rows": int,
         "says": Any,
@@ -6844,6 +6864,7 @@ WhatifEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[WhatifPartGrade],
         "rows": int,
         "says": Any,
@@ -7144,6 +7165,7 @@ CompareEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[ComparePartGrade],
         "rows": int,
         "says": Any,
@@ -7659,6 +7681,7 @@ FrontierEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[FrontierPartGrade],
         "rows": int,
         "says": Any,
@@ -7925,6 +7948,7 @@ HardwareEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[HardwarePartGrade],
         "rows": int,
         "says": Any,
@@ -8472,6 +8496,7 @@ OutlookEvidence = TypedDict(
         "engine": str,
         "grade": Any,
         "model": str,
+        "off": NotRequired[float | None],
         "parts": list[OutlookPartGrade],
         "rows": int,
         "says": Any,

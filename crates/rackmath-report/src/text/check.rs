@@ -13,8 +13,14 @@ pub(super) fn check(out: &mut Page, a: &Answer) {
     out.row("server", format!("{} on {}, {}{version}", a.model, a.system, a.engine));
     out.row("weights, cache", format!("{}, {}; layout {}", words(&a.weights), words(&a.kv), a.layout));
     out.figures();
-    out.title("memory of one card");
+    let last = a.cards.last().map(|last| format!("memory of the last card, {}", last.card));
+    out.title(last.unwrap_or_else(|| "memory of one card".into()));
     let gib = |x: f64| format!("{x:>8.2} GiB");
+    for (at, card) in a.cards.iter().enumerate().take(a.cards.len().saturating_sub(1).min(3)) {
+        let [weights, cache] = [card.weights_gib, card.kv_cache_gib].map(|x| format!("{x:.2}"));
+        let held = format!("{}: {weights} GiB of weights, {cache} of cache", card.card);
+        out.row(&format!("card {}", at + 1), format!("{}  {held}", gib(card.total_gib)));
+    }
     let share = format!("{}, of which the engine takes {}", gib(a.total_gib), significant(a.utilisation, 3));
     out.row("found", share);
     out.row("weights", gib(a.weights_gib));

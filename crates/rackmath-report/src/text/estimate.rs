@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use rackmath::estimate::{
-    Answer, Breakdown, Brought, Change, Embedded, MachineCard, Piece, Pools, Problem, Range, Served, Solved,
+    Answer, Breakdown, Brought, Change, Embedded, MachineCard, Piece, Pools, Problem, Range, Served, Slo, Solved,
     Speculated, sweep,
 };
 use rackmath::evidence::{Evidence, Grade};
@@ -174,7 +174,9 @@ fn range(out: &mut Page, label: &str, r: Range, show: impl Fn(f64) -> String, mo
 
 /// Above the numbers: how far they can be trusted.
 fn trusted(out: &mut Page, known: Option<&Evidence>) {
-    let grade = or(known, "", |known| format!(" ({})", graded(Some(known))));
+    let off = known.and_then(|known| known.off);
+    let off = or(off, "", |off| format!("; those are off by up to a factor of {}", three(off)));
+    let grade = or(known, "", |known| format!(" ({}{off})", graded(Some(known))));
     let interval = out.style.dim(&format!("80 % interval{grade}"));
     out.more(format!("{:<14} {interval}", out.style.bold("mean")));
 }
@@ -214,9 +216,7 @@ fn numbers(out: &mut Page, s: &Served, known: Option<&Evidence>, what: &str) {
     let cost = s.usd_per_mtok_output.zip(s.usd_per_mtok_input);
     out.maybe("cost", cost.map(|(output, input)| format!("{} output, {} input", mtok(output), mtok(input))));
     if let Some(slo) = &s.slo {
-        let good = format!("{} requests per second; {}", three(slo.goodput_requests_per_s), words(&slo.verdict));
-        let good = if slo.met { out.style.good(&good) } else { out.style.bad(&good) };
-        out.wrapped(&format!("  {:<22} ", "goodput"), &" ".repeat(25), good);
+        goodput(out, slo);
     }
     let waiting = only(s.waiting > 0.0, format!(", {} wait", three(s.waiting)));
     let room = if s.room < 1e8 { count(s.room.floor()) } else { "any number".into() };
@@ -257,7 +257,22 @@ fn embedding(out: &mut Page, e: &Embedded, known: Option<&Evidence>) {
     range(out, "throughput", e.input_tok_s, tok_s, "");
     range(out, "throughput per chip", e.input_tok_s_per_chip, tok_s, "");
     out.maybe("cost", e.usd_per_mtok_input.map(|usd| format!("{} input", mtok(usd))));
+    let first = e.percentiles.iter().flat_map(|p| &p.times).find(|t| t.metric == What::Ttft);
+    if let Some(t) = first {
+        let [p50, p90, p99] = [t.p50_ms, t.p90_ms, t.p99_ms].map(ms);
+        out.field("text by text", format!("p50 {p50}, p90 {p90}, p99 {p99}"));
+    }
+    if let Some(slo) = &e.slo {
+        goodput(out, slo);
+    }
     out.field("passes", format!("{} texts in each, chips {} busy", three(e.together), percent(e.busy)));
+}
+
+/// Whether targets are met, and how many requests meet them.
+fn goodput(out: &mut Page, slo: &Slo) {
+    let good = format!("{} requests per second; {}", three(slo.goodput_requests_per_s), words(&slo.verdict));
+    let good = if slo.met { out.style.good(&good) } else { out.style.bad(&good) };
+    out.wrapped(&format!("  {:<22} ", "goodput"), &" ".repeat(25), good);
 }
 
 /// What an answer rests on, in a line; and a price that is too old.

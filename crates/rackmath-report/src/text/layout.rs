@@ -103,7 +103,8 @@ fn per_chip(out: &mut Page, a: &Answer) {
     let name = |s: &&StageCard| {
         format!("stage {} (layers {}-{})", s.stage, s.first_layer, (s.first_layer + s.layers).saturating_sub(1))
     };
-    let held = PARTS.iter().filter(|p| stages.iter().any(|s| (p.of)(s) > 0.0));
+    // Less than a byte is what a subtraction leaves.
+    let held = PARTS.iter().filter(|p| stages.iter().any(|s| (p.of)(s) >= 1.0));
     let mut rows: Vec<Vec<String>> = held.map(|p| led(p.name, stages.iter().map(|s| bytes((p.of)(s))))).collect();
     let total = |s: &&StageCard| style.bold(&format!("{} of {}", bytes(s.total_bytes), bytes(a.capacity_bytes)));
     rows.push(led(style.bold("total"), stages.iter().map(total)));

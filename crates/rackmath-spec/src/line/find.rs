@@ -88,8 +88,19 @@ fn of_words(all: &[Word]) -> Result<Started, SpecError> {
         }
     }
     let first = all.iter().find(|word| word.assignment().is_none()).unwrap_or(&all[0]);
-    let words = bare.ok_or_else(|| first.wrong("no server that is known here").hint(KNOWN))?;
+    let words = bare.ok_or_else(|| first.wrong("no server that is known here").hint(instead(all)))?;
     Ok(Started { words, env, ..Started::default() })
+}
+
+/// What to ask instead: programs that start llama.cpp by themselves say little of how.
+fn instead(all: &[Word]) -> String {
+    let around = all.iter().map(|word| word.program()).find(|own| ["ollama", "lms"].contains(own));
+    match around {
+        Some(program) => format!(
+            "{program} runs llama.cpp: give its line, such as llama-server -hf REPOSITORY:Q4_K_M -ngl 99 -c 8192"
+        ),
+        None => KNOWN.to_owned(),
+    }
 }
 
 const KNOWN: &str = "expected vllm serve, python -m vllm.entrypoints.openai.api_server, python -m sglang.launch_server, \

@@ -255,7 +255,7 @@ const SGLANG_BEARS: &str = "max-prefill-tokens prefill-max-requests enable-mixed
      fp8-gemm-backend dp-attention-local-control-broadcast load-balance-method num-continuous-decode-steps \
      enable-mla enable-flashinfer-mla enable-nsa-prefill-context-parallel offload-group-size offload-mode \
      offload-num-in-group disable-hybrid-swa-memory enable-ep-moe enable-flashinfer-trtllm-moe max-queued-\
-     requests nnodes";
+     requests";
 
 #[cfg(test)]
 mod tests {

@@ -76,6 +76,9 @@ fn whole(mut model: Arc<Model>) -> Arc<Model> {
     model
 }
 
+/// Requests of mean length whose room is surely that of a whole one, blocks and all.
+const SEVERAL: f64 = 4.0;
+
 impl Deployment {
     /// A model as published on one chip of a machine, before anything else is decided.
     pub fn named(catalog: &Catalog, model: &str, system: &str, engine: &str) -> Result<Self, SpecError> {
@@ -176,10 +179,21 @@ impl Deployment {
         budget::share_taken(self, load)
     }
 
-    /// Sequences whose cache fits in one attention group, with passes of at most `chunk` tokens.
+    /// The least that has to be held: a request in every group, grown to its last token.
+    pub fn least(&self, requests: &Requests, chunk: f64) -> Load {
+        let whole = Tokens::new(requests.input + requests.output);
+        Load { context: whole, ..self.load(requests, self.groups(), chunk) }
+    }
+
+    /// Sequences whose cache fits in one attention group, with passes of at most `chunk` tokens; none where one alone would
+    /// not get to its end.
     pub fn room(&self, requests: &Requests, chunk: f64) -> f64 {
         let load = self.load(requests, 1.0, chunk);
         let all = placement::largest_batch(self, &load) / self.groups();
+        // A whole request is no longer than two of the mean length: where several of those fit, so does it.
+        if all < SEVERAL && placement::largest_batch(self, &self.least(requests, chunk)) < self.groups() {
+            return 0.0;
+        }
         match &self.drafter {
             Drafter::Model(_) => (all * self.drafter.leaves(self, &load)).floor(),
             Drafter::Layer | Drafter::Lookup(_) => all,

@@ -73,9 +73,22 @@ pub(crate) fn pick(d: &DegreesRequest, line: Option<(Tool, &str)>, on: &Deployme
         }
         None => (given(d)?, false),
     };
-    check_given(&on.model, &on.system, &layout)
-        .map_err(|e| Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected))?;
+    check_given(&on.model, &on.system, &layout).map_err(|e| {
+        Error::value("layout", format!("{layout} ({} = {})", e.degree, e.given), e.expected + &as_sglang_counts(d, on))
+    })?;
     Ok((layout, chosen))
+}
+
+/// SGLang counts groups of attention inside its tensor degree, here they stand beside it: how its own degrees are said.
+fn as_sglang_counts(d: &DegreesRequest, on: &Deployment) -> String {
+    let both = d.tp.zip(d.dp).filter(|(tp, dp)| *dp > 1 && tp.is_multiple_of(*dp) && on.engine.family == "sglang");
+    let own = both.map(|(tp, dp)| {
+        format!(
+            "; degrees here multiply, those of SGLang with attention data parallel do not: give them as \
+             {{flags}} \"--tp {tp} --dp {dp} --enable-dp-attention\""
+        )
+    });
+    own.unwrap_or_default()
 }
 
 fn given(d: &DegreesRequest) -> Result<Layout, Error> {

@@ -53,6 +53,9 @@ pub struct Evidence {
     pub steps: Vec<Carried>,
     /// Factors that 80 % of measurements lie within.
     pub within: Factors,
+    /// The factor by which figures of this very thing are off, where that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub off: Option<f64>,
     /// Part by part.
     pub parts: Vec<PartGrade>,
 }
@@ -101,6 +104,8 @@ pub(crate) struct Scale {
 pub(crate) struct Known {
     pub widths: Widths,
     pub rows: u64,
+    /// How far predictions of this very thing were off, where that is more.
+    off: Option<f64>,
     steps: Vec<(Step, Carried)>,
 }
 
@@ -129,8 +134,11 @@ impl Scale {
         let base = self.tables.widths(Step::Seen);
         let widths = steps.iter().fold(base, |w, (step, _)| wider(w, self.tables.widths(*step), base));
         // What was measured of this very thing counts by its rows beside what is true of all.
-        let widths = own().filter(|s| s.engine == on.engine.id).fold(widths, drawn);
-        Some(Known { widths, rows, steps })
+        let very = || own().filter(|s| s.engine == on.engine.id);
+        let widths = very().fold(widths, drawn);
+        let off = very().filter_map(|s| s.widths()[0]).fold(0.0, f64::max);
+        let off = Some(off).filter(|off| *off > widths.tpot);
+        Some(Known { widths, rows, off, steps })
     }
 
     /// Half widths of a prediction, as natural logarithms: nothing where it is a bound.
@@ -267,9 +275,12 @@ impl Scale {
             Grade::NeverChecked => "grade_never_checked",
         };
         let says = names(says(id)).with("rows", known.rows).with("factor", within.tpot);
-        let says = says.with("steps", steps);
+        // An interval that leaves out what was measured of this very thing says so.
+        let off = known.off.filter(|_| grade == Grade::Measured).map(float::exp);
+        let says = says.with("steps", steps).with("off", off);
         Some(Evidence {
             grade,
+            off,
             says,
             model: on.model.name.clone(),
             chip: chip.name.clone(),

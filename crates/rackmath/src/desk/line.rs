@@ -2,6 +2,7 @@
 
 use super::offload::Offloaded;
 use super::prelude::*;
+use super::setting::AUTO;
 use crate::layout::DegreesRequest;
 use rackmath_spec::file::flags::Tool;
 use rackmath_spec::line::{self, Launch, Means, Program, Reading, Use};
@@ -100,21 +101,71 @@ pub(crate) fn remarks(launch: &Launch, aside: impl Fn(Means) -> bool) -> Vec<Rem
     said.map(|(id, flags)| says(id).with("flags", flags)).chain(cautions(launch)).collect()
 }
 
+/// What a question's own option or the line beside it says of one thing; both only where they say the same.
+pub(crate) fn either<T: PartialEq>(
+    launch: &Launch,
+    sets: &[Means],
+    field: &'static str,
+    own: Option<T>,
+    line: Option<T>,
+) -> Result<Option<T>, Error> {
+    let differ = own.as_ref().zip(line.as_ref()).is_some_and(|(own, line)| own != line);
+    let flags = launch.flags.iter().filter(|flag| flag.sets.is_some_and(|means| sets.contains(&means)));
+    let named = || flags.map(typed).collect::<Vec<_>>().join(" ");
+    let expected = || format!("one of the two: {{{field}}} or that flag, not both with different values");
+    if differ {
+        return Err(Error::value("flags", named(), expected()));
+    }
+    Ok(own.or(line))
+}
+
+/// The same of formats, whatever their names are spelled like.
+pub(crate) fn format(
+    launch: &Launch,
+    sets: &[Means],
+    field: &'static str,
+    own: Option<&String>,
+    line: Option<&String>,
+) -> Result<Option<String>, Error> {
+    let own = own.filter(|word| *word != AUTO);
+    let read = |word: &String| word.parse::<Dtype>().map_or_else(|_| word.clone(), |dtype| dtype.to_string());
+    either(launch, sets, field, own.map(read), line.map(read))?;
+    Ok(own.or(line).cloned())
+}
+
+/// Formats, memory and what lies elsewhere: what every question with options of its own for them takes from a line.
+pub(crate) fn formats(launch: &Launch, setting: &mut Setting) -> Result<(), Error> {
+    let (weights, kv) = (setting.weights.as_ref(), setting.kv.as_ref());
+    let weights = format(launch, &[Means::Weights, Means::Repo], "setting.weights", weights, launch.weights.as_ref())?;
+    let kv = format(launch, &[Means::Kv, Means::KvPart], "setting.kv", kv, launch.kv.as_ref())?;
+    (setting.weights, setting.kv) = (weights.or(setting.weights.take()), kv.or(setting.kv.take()));
+    Ok(())
+}
+
 /// What a line leaves in the host's memory or deals to cards, beside what was said of that already.
-pub(crate) fn offloaded(launch: &Launch, said: &Offloaded) -> Offloaded {
+pub(crate) fn offloaded(launch: &Launch, said: &Offloaded) -> Result<Offloaded, Error> {
     let start = &launch.start;
     let some = |n: Option<u64>| n.filter(|n| *n < u64::from(u16::MAX));
     // Which layers they are changes nothing: as many from the first on, past those before the first that is named.
     let named =
         start.expert_at.as_ref().map(|at| at.len() as u64 + at.first().copied().filter(|n| *n < 8).unwrap_or(0));
-    Offloaded {
-        gpu_layers: said.gpu_layers.or(some(start.layers)),
-        n_cpu_moe: said.n_cpu_moe.or(some(start.expert_layers)).or(named),
+    let experts = some(start.expert_layers).or(named);
+    let bytes = start.offload.map(|bytes| bytes.get() / Bytes::gib(1.0).get());
+    let (layers, moe) = ([Means::Layers], [Means::ExpertLayers, Means::AllExperts, Means::Tensors]);
+    Ok(Offloaded {
+        gpu_layers: either(launch, &layers, "offload.gpu_layers", said.gpu_layers, some(start.layers))?,
+        n_cpu_moe: either(launch, &moe, "offload.n_cpu_moe", said.n_cpu_moe, experts)?,
         cpu_moe: said.cpu_moe || (start.expert_layers.is_some() && some(start.expert_layers).is_none()),
-        cpu_offload_gb: said.cpu_offload_gb.or(start.offload.map(|bytes| bytes.get() / Bytes::gib(1.0).get())),
-        tensor_split: said.tensor_split.clone().or_else(|| start.shares.clone()),
+        cpu_offload_gb: either(launch, &[Means::Offload], "offload.cpu_offload_gb", said.cpu_offload_gb, bytes)?,
+        tensor_split: either(
+            launch,
+            &[Means::Shares],
+            "offload.tensor_split",
+            said.tensor_split.clone(),
+            start.shares.clone(),
+        )?,
         ..said.clone()
-    }
+    })
 }
 
 /// A line that came with another question: whose it is unless it says so, and the engine to ask for.

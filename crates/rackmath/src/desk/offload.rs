@@ -512,8 +512,18 @@ pub(crate) fn host_lacks(on: &Deployment, load: &Load) -> Option<Bytes> {
     (missing > 0.0).then(|| Bytes::b(missing))
 }
 
-/// The split that would make it fit on one card: most layers there, and the fewest layers of experts elsewhere.
-pub(crate) fn would_fit(catalog: &Catalog, asked: &Offloaded, on: &Deployment, load: &Load) -> Option<Remark> {
+/// Whole requests that take less than this share of the time of others are faster.
+const FASTER: f64 = 0.98;
+
+/// The split that would make it fit on one card: most layers there, and the fewest layers of experts elsewhere; which of the two is
+/// faster is for who can tell how long a request takes with it.
+pub(crate) fn would_fit(
+    catalog: &Catalog,
+    asked: &Offloaded,
+    on: &Deployment,
+    load: &Load,
+    takes: impl Fn(&Offloaded) -> Option<f64>,
+) -> Option<Remark> {
     if on.split.as_ref().is_some_and(|split| !split.cards.is_empty()) {
         return None;
     }
@@ -534,6 +544,10 @@ pub(crate) fn would_fit(catalog: &Catalog, asked: &Offloaded, on: &Deployment, l
     if most.is_none() && experts.is_none() {
         return None;
     }
+    let of_layers = most.and_then(|n| takes(&Offloaded { gpu_layers: Some(n), ..asked.bare() }));
+    let of_experts = experts.and_then(|n| takes(&Offloaded { n_cpu_moe: Some(n), ..asked.bare() }));
+    let faster = of_layers.zip(of_experts).filter(|(layers, experts)| *experts < layers * FASTER);
     let said = says("split_that_fits").with("layers", most).with("of", layers + 1).with("experts", experts);
+    let said = said.with("faster", faster.map(|(layers, experts)| 1.0 - experts / layers));
     Some(said.with("moe", on.model.shape()?.moe_layers()).with("host", &empty.host.name))
 }

@@ -62,7 +62,10 @@ pub(crate) fn narrow_cache(engine: &Engine) -> Dtype {
 
 /// The same with weights in a format, and the cache that the engine takes with it where it is the engine's choice.
 pub(crate) fn in_format(on: &Deployment, dtype: Dtype) -> Deployment {
-    let formats = Formats { routed: dtype, linear: dtype, mixer: dtype, ..on.formats };
+    let formats = match dtype {
+        Dtype::Gguf(_) => on.model.formats_in(dtype),
+        _ => Formats { routed: dtype, linear: dtype, mixer: dtype, ..on.formats },
+    };
     let usual = |formats| usual_cache(&on.model, formats, &on.engine);
     let kv = if on.kv == usual(on.formats) { usual(formats) } else { on.kv };
     Deployment { formats, kv, ..on.clone() }

@@ -348,7 +348,9 @@ impl Found {
     pub fn format_words(&self) -> Remark {
         let f = &self.formats;
         let routed = self.count.part(Part::Routed).total > 0;
-        let id = match (routed && f.routed != f.linear, f.linear == f.other) {
+        // Parts of a file that go by one name are as wide as their tensors are.
+        let alike = |a: Dtype, b: Dtype| a.name() == b.name();
+        let id = match (routed && !alike(f.routed, f.linear), alike(f.linear, f.other)) {
             (false, true) => return f.linear.to_string().into(),
             (false, false) => "formats_but_embeddings",
             (true, true) => "formats_of_experts",

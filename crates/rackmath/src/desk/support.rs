@@ -103,6 +103,16 @@ impl Refusal {
     pub fn given(&self) -> &str {
         &self.given
     }
+
+    /// Where it is known from.
+    pub fn origin(&self) -> Remark {
+        let told = |name: &'static str| self.why.with.get(name).cloned();
+        let said = says("refusal_source");
+        match (told("source"), told("as_of")) {
+            (Some(source), Some(as_of)) => said.with("source", source).with("as_of", as_of),
+            _ => said.with("none", 0.0),
+        }
+    }
 }
 
 impl Asked {

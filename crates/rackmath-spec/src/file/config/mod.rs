@@ -203,6 +203,12 @@ fn family(file: &str, inner: &Map<String, Value>, outer: &Map<String, Value>) ->
     } else {
         let families = FAMILIES.iter().flat_map(|(names, _)| names.split(' '));
         let known = families.chain(WRAPPERS.iter().map(|(name, _)| *name));
+        let two = |map: &Map<String, Value>| map.get("is_encoder_decoder").and_then(Value::as_bool) == Some(true);
+        if two(inner) || two(outer) {
+            let problem = format!("\"{}\" {}", shorten(&given), crate::name::TWO_STACKS);
+            return Err(SpecError::file(file, problem)
+                .hint("models of one stack are known, with or without an encoder of sound before it"));
+        }
         let mut fields: Vec<String> = inner.keys().filter(|k| !harmless(k)).take(40).map(|k| shorten(k)).collect();
         fields.sort();
         let problem = format!(

@@ -65,7 +65,9 @@ enum Kernel<'a> {
     Plain(PlainKernel),
 }
 
-/// A roofline with shares of both rates, and the work of expanding narrow weights.
+/// A roofline with shares of both rates, and the work of expanding narrow weights, which goes on while the next ones are read: a chip
+/// that expands fast enough reads at its full rate, one that does not waits for that work alone. On a package of several dies a
+/// kernel's floor is longer, since its parts meet over the link between them; its bandwidth is that of all dies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainKernel {
     floor: Seconds,
@@ -78,9 +80,9 @@ impl PlainKernel {
     pub(super) fn of(plain: &Plain, chip: &Chip, dtype: Dtype) -> Option<Self> {
         let silicon = silicon(chip, plain_math(chip))?;
         let peak = silicon.peak.get();
-        let many = if chip.dies > 1 { plain.many_dies } else { 1.0 };
+        let (many, floors) = if chip.dies > 1 { (plain.many_dies, plain.dies_floor) } else { (1.0, 1.0) };
         Some(Self {
-            floor: plain.floor,
+            floor: plain.floor * floors,
             per_flop: 1.0 / (plain.compute * peak),
             per_byte: 1.0 / (plain.memory * many * silicon.bandwidth.get()),
             per_weight: match dtype {
@@ -92,8 +94,8 @@ impl PlainKernel {
     }
 
     pub(super) fn time(&self, flop: f64, bytes: f64, weights: f64) -> Timing {
-        let (compute, memory) = (flop * self.per_flop, bytes * self.per_byte + weights * self.per_weight);
-        let (compute, memory) = (Seconds::s(compute), Seconds::s(memory));
+        let compute = Seconds::s((flop * self.per_flop).max(weights * self.per_weight));
+        let memory = Seconds::s(bytes * self.per_byte);
         Timing { floor: self.floor, compute, memory, time: self.floor + compute.max(memory) }
     }
 }

@@ -131,3 +131,24 @@ proptest! {
         prop_assert_eq!(few.throughput, few.tpot, "times stand in for rates");
     }
 }
+
+/// An interval that is called measured and leaves out what was measured says so, wherever that is.
+#[test]
+fn figures_outside_their_own_interval_are_said() {
+    let catalog = rackmath_catalog::embedded();
+    let scale = Scale::of(&catalog).unwrap();
+    let mut beyond = 0;
+    for seen in &catalog.evidence().unwrap().seen {
+        let (Some(own), Ok(mut on)) =
+            (seen.widths()[0], Deployment::named(&catalog, &seen.model, &seen.chip, &seen.engine))
+        else {
+            continue;
+        };
+        on.kv = rackmath_spec::Dtype::Bf16;
+        let Some(known) = scale.brief(&on, &[], false).filter(|known| known.grade == Grade::Measured) else { continue };
+        let outside = own > float::ln(known.within.tpot) + 1e-9;
+        assert!(!outside || known.off.is_some_and(|off| off >= known.within.tpot), "{} on {}", seen.model, seen.chip);
+        beyond += usize::from(outside);
+    }
+    assert!(beyond > 0, "none left out: the sentence is not needed any more");
+}

@@ -20,6 +20,7 @@ use engine::{as_counted, counted};
 use rackmath_spec::engine::Engine;
 use rackmath_spec::file::flags::{self, Tool};
 use rackmath_spec::launch::Start;
+use rackmath_spec::line::Means;
 use rackmath_spec::memory::Way;
 use rackmath_spec::{Model, VariantArray as _};
 use rackmath_theory::deployment::{Deployment, usual_cache};
@@ -290,7 +291,7 @@ fn started(catalog: &Catalog, request: &Request, told: &Start) -> Result<Answer,
             })
             .or_else(|| offload::host_lacks(&r, &load).map(|missing| says("host_too_small").with("missing", missing)))
             .or_else(|| media::text_only(&r.model)),
-        split_that_fits: if helps { offload::would_fit(catalog, &request.offload, &r, &load) } else { None },
+        split_that_fits: if helps { offload::would_fit(catalog, &request.offload, &r, &load, |_| None) } else { None },
         offload: offload::card(&r, &load),
         batch_max: most,
         context_max: match &budget {
@@ -362,15 +363,18 @@ fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Start
     let usual = Request::default();
     let engine = request.engine.clone().or(Some(engine));
     let mut r = Request { flags: None, tool: None, degrees: line::degrees(&launch), engine, ..request.clone() };
-    r.setting.weights = r.setting.weights.or_else(|| launch.weights.clone());
-    r.setting.kv = r.setting.kv.or_else(|| launch.kv.clone());
+    let own = request.degrees != DegreesRequest::default();
+    let both = "the layout in {flags} or in degrees of its own, not both";
+    refuse_if(own && launch.cut, "flags", format!("{} beside other degrees", launch.layout), both)?;
+    line::formats(&launch, &mut r.setting)?;
     let groups = launch.layout.degrees().dp as f64;
     r.batch = r.batch.or(sequences.map(|n| n * groups));
     let own = |given: f64, usual: f64, said: Option<f64>| said.filter(|_| given == usual).unwrap_or(given);
     r.context = own(r.context, usual.context, launch.start.longest.map(|n| n as f64));
     r.max_num_batched_tokens = own(r.max_num_batched_tokens, usual.max_num_batched_tokens, pass);
-    r.memory_utilisation = r.memory_utilisation.or(launch.start.utilisation.map(Fraction::get));
-    r.offload = line::offloaded(&launch, &r.offload);
+    let (own, taken) = (r.memory_utilisation, launch.start.utilisation.map(Fraction::get));
+    r.memory_utilisation = line::either(&launch, &[Means::Utilisation], "memory_utilisation", own, taken)?;
+    r.offload = line::offloaded(&launch, &r.offload)?;
     let mut said = line::remarks(&launch, |sets| line::of_adapters(sets) || line::of_cards(sets));
     if let Some(model) = launch.model.as_ref().filter(|model| **model != r.setting.model) {
         said.insert(0, says("flags_other_model").with("line", model).with("asked", &r.setting.model));

@@ -41,6 +41,7 @@ enum Knob {
     ExpertLayers,
     Experts,
     Adapters,
+    Offload,
 }
 
 fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
@@ -59,6 +60,7 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "",
             "--enable-expert-parallel",
             "--max-loras",
+            "--cpu-offload-gb",
         ],
         Program::Sglang => [
             "--context-length",
@@ -74,6 +76,7 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "",
             "--ep-size",
             "--max-loras-per-batch",
+            "--cpu-offload-gb",
         ],
         Program::TrtLlm => [
             "--max_seq_len",
@@ -89,9 +92,10 @@ fn spelled(program: Program, knob: Knob) -> Option<&'static str> {
             "",
             "--ep_size",
             "",
+            "",
         ],
         Program::LlamaCpp => {
-            ["-c", "", "-np", "-ub", "-ctk q8_0 -ctv q8_0", "", "", "", "", "-ngl", "--n-cpu-moe", "", ""]
+            ["-c", "", "-np", "-ub", "-ctk q8_0 -ctv q8_0", "", "", "", "", "-ngl", "--n-cpu-moe", "", "", ""]
         }
     };
     Some(names[knob as usize]).filter(|name| !name.is_empty())
@@ -117,9 +121,13 @@ pub(super) fn tried(catalog: &Catalog, case: &Case, b: &Budget, starts: bool) ->
     all.buffers();
     all.passes();
     all.formats();
+    all.offloaded();
     all.wider();
     if !starts && all.named.is_empty() {
         all.together();
+    }
+    if !starts && all.named.is_empty() {
+        all.on_more_chips();
     }
     all.named.truncate(MOST);
     all.named
@@ -391,20 +399,44 @@ impl Trials<'_> {
         }
     }
 
+    /// More of the weights with the host, where the line leaves some there already: the fewest GiB with which it starts.
+    fn offloaded(&mut self) {
+        let (case, gibibyte) = (self.case, Bytes::gib(1.0).get());
+        let Some(now) = case.start.offload.filter(|_| !self.starts) else { return };
+        let with = |n: u64| Start { offload: Some(Bytes::gib(n as f64)), ..case.start.clone() };
+        let from = (now.get() / gibibyte).floor() as u64 + 1;
+        let most = from + (self.b.weights.get() / gibibyte).ceil() as u64;
+        let found = (from..=most).find(|n| case.tried(&case.on, &with(*n)).starts());
+        if let Some(n) = found {
+            let caution = says("check_more_offloaded").with("more", Bytes::gib(n as f64).less(now));
+            self.started(Knob::Offload, Some(n.to_string()), &with(n), Some(caution));
+        }
+    }
+
     fn wider(&mut self) {
+        let limit = self.case.limit;
+        self.over(|on| limit.is_none_or(|most| on.layout.chips() <= most), None);
+    }
+
+    /// A larger machine, where nothing on this one is enough.
+    fn on_more_chips(&mut self) {
+        self.over(|_| true, self.case.limit);
+    }
+
+    /// Tensors over the fewest chips with which it starts.
+    fn over(&mut self, there: impl Fn(&Deployment) -> bool, limit: Option<u64>) {
         if self.starts {
             return;
         }
         let (case, start) = (self.case, &self.case.start);
         let d = case.on.layout.degrees();
-        let there = |on: &Deployment| case.limit.is_none_or(|most| on.layout.chips() <= most);
         let wider = |tp: &u64| widened(&case.on, d, *tp).filter(|on| there(on) && case.tried(on, start).starts());
-        let found = [2, 4, 8, 16].iter().filter(|tp| **tp > d.tp).find_map(|tp| Some((*tp, wider(tp)?)));
+        let found = [2, 4, 8, 16, 32].iter().filter(|tp| **tp > d.tp).find_map(|tp| Some((*tp, wider(tp)?)));
         let Some((tp, wider)) = found else { return };
         // SGLang's degree counts the groups that attention is cut into.
         let together = case.launch.flags.iter().any(|f| f.flag.contains("enable-dp-attention"));
         let groups = if together { d.dp } else { 1 };
-        let caution = says("check_more_chips").with("chips", wider.layout.chips());
+        let caution = says("check_more_chips").with("chips", wider.layout.chips()).with("there", limit);
         self.add(Knob::Tp, Some((tp * groups).to_string()), &wider, start, Some(caution));
     }
 }

@@ -93,6 +93,9 @@ pub struct Answer {
     pub weights: Remark,
     /// Cache format in words.
     pub kv: Remark,
+    /// Each of several cards that share the layers, in their order; what follows is of the last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<CardMemory>,
     /// Memory a program finds on a chip; this and all below are of one chip, in GiB of 2^30 bytes.
     pub total_gib: f64,
     /// The share of it that the engine takes.
@@ -185,6 +188,19 @@ const GIB: f64 = 1_073_741_824.0;
 
 pub(crate) fn gib(bytes: Bytes) -> f64 {
     bytes.get() / GIB
+}
+
+/// What one of several cards holds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CardMemory {
+    /// Its name.
+    pub card: String,
+    /// Memory a program finds there, in GiB of 2^30 bytes.
+    pub total_gib: f64,
+    /// Weights of its layers.
+    pub weights_gib: f64,
+    /// The cache of its layers.
+    pub kv_cache_gib: f64,
 }
 
 /// Everything found: what is started, where, by which version.
@@ -385,6 +401,7 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         chips: cards.unwrap_or_else(|| on.layout.chips()),
         weights: case.weights.clone(),
         kv: case.kv.clone(),
+        cards: held_by_cards(&case),
         total_gib: gib(b.total),
         utilisation: b.utilisation.get(),
         weights_gib: gib(b.weights),
@@ -418,6 +435,19 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     })
 }
 
+/// What each of several cards is asked for, in their order; nothing of one.
+fn held_by_cards(case: &Case) -> Vec<CardMemory> {
+    let Some(split) = case.on.split.as_deref().filter(|split| !split.cards.is_empty()) else { return Vec::new() };
+    let names = split.cards.iter().map(|card| &card.system).chain([&case.on.system]);
+    let of = |(system, b): (&Arc<System>, Budget)| CardMemory {
+        card: system.chip.name.clone(),
+        total_gib: gib(b.total),
+        weights_gib: gib(b.weights),
+        kv_cache_gib: gib(b.cache),
+    };
+    names.zip(budget::budgets(&case.on, &case.start, case.version)).map(of).collect()
+}
+
 /// A share that was said and leaves less beside the cache than the engine's makers ask for.
 fn tight(case: &Case, b: &Budget) -> Option<Remark> {
     let (left, asked) = b.tight.filter(|_| case.start.utilisation.is_some() && b.starts())?;
@@ -436,7 +466,13 @@ fn verdict(case: &Case, b: &Budget, starts: bool, longest: u64) -> Remark {
         return said.with("sequences", b.sequences).with("longest", b.longest);
     }
     if starts {
-        let said = says("check_starts").with("engine", engine).with("cache", b.cache).with("tokens", b.tokens);
+        // Of several cards each keeps the cache of its own layers.
+        let each = case.each();
+        let cache = Bytes::b(each.iter().map(|b| b.cache.get()).sum());
+        let several = (each.len() > 1).then_some(each.len());
+        let cache = if several.is_some() { cache } else { b.cache };
+        let said = says("check_starts").with("engine", engine).with("cache", cache).with("tokens", b.tokens);
+        let said = said.with("cards", several);
         let said = said.with("requests", whole_from_hundred(b.concurrency)).with("longest", b.longest);
         // The cache or the cap on sequences: whichever ends first.
         let cap = (b.sequences as f64) < b.concurrency;

@@ -1,14 +1,16 @@
 //! Pictures and sound in an estimate, and requests that want a vector instead of an answer.
 
+use super::met::Met;
 use super::work::Case;
-use super::{Answer, Breakdown, Range, breakdown, words};
+use super::{Answer, Breakdown, Range, Slo, breakdown, words};
 use crate::desk::media;
 use crate::desk::prelude::*;
+use crate::simulate::Percentiles;
 use rackmath_spec::tower::Sense;
-use rackmath_theory::embed::embed;
+use rackmath_theory::embed::{self, embed};
 use rackmath_theory::pass::Spread;
 use rackmath_theory::pools::{Loading, Outcome, Serving};
-use rackmath_theory::steady::Steady;
+use rackmath_theory::steady::{Requests, Steady};
 use rackmath_theory::towers;
 
 /// What requests bring beside text, and what it takes.
@@ -67,6 +69,12 @@ pub struct Embedded {
     pub busy: f64,
     /// Dollars per million tokens.
     pub usd_per_mtok_input: Option<f64>,
+    /// Whether targets are met, where any were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slo: Option<Slo>,
+    /// What users meet, text by text: at a rate, or where targets are percentiles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentiles: Option<Percentiles>,
     /// Where the time of a pass goes.
     pub step: Breakdown,
     /// The distance from the limit, in a sentence.
@@ -130,55 +138,75 @@ pub(super) fn embeds(request: &super::Request, on: &rackmath_theory::deployment:
     request.embed || request.osl == 0.0 || on.model.shape().is_some_and(|shape| shape.encodes() || shape.headless)
 }
 
-/// The same deployment, asked for vectors.
-pub(super) fn embedded(case: &Case, p: &Serving, answer: Answer) -> Answer {
-    let (requests, groups) = (&case.ask.requests, p.groups());
-    let (load, busy) = match case.ask.load {
+/// Passes of texts under a load, and how many groups share it.
+fn vectors(p: &Serving, requests: &Requests, load: Loading) -> (embed::Embedded, f64) {
+    let groups = p.groups();
+    let (one, busy) = match load {
         Loading::Concurrency(c) => (Loading::Concurrency(c / groups.min(c)), groups.min(c)),
         Loading::Rate(rate) => (Loading::Rate(rate / groups), groups),
         Loading::Full => (Loading::Full, groups),
     };
-    let Ok(one) = embed(&p.main.server(p.room), requests, load);
+    let Ok(one) = embed(&p.main.server(p.room), requests, one);
+    (one, busy)
+}
+
+impl Case<'_> {
+    /// What a load comes to; of vectors, passes of their texts and nothing else.
+    pub(super) fn under(&self, p: &Serving, requests: &Requests, load: Loading) -> Outcome {
+        let found = p.under(requests, load);
+        if !self.embeds {
+            return found;
+        }
+        let (one, groups) = vectors(p, requests, load);
+        let steady = Steady {
+            ttft: Seconds::s(one.latency),
+            rate: one.rate,
+            running: one.rate * one.latency,
+            prompt_share: 1.0,
+            prompt_size: one.together * requests.input,
+            mixed: one.pass,
+            decode: one.pass,
+            overloaded: one.overloaded,
+            ..Steady::default()
+        };
+        let rate = one.rate * groups;
+        Outcome { steady, groups, ttft: one.latency, queue: 0.0, rate, overloaded: one.overloaded, ..found }
+    }
+}
+
+/// The same deployment, asked for vectors.
+pub(super) fn embedded(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, answer: Answer) -> Answer {
+    let requests = &case.ask.requests;
+    let (one, _) = vectors(p, requests, case.ask.load);
+    let stable = !words::overloaded(outcome, met);
     let widths = case.scale.widths(&p.main);
     let rate = match case.ask.load {
-        Loading::Rate(rate) if !one.overloaded => Range { value: rate, low: rate, high: rate },
-        _ => Range::of(one.rate * busy, widths.throughput),
+        Loading::Rate(rate) if stable => Range { value: rate, low: rate, high: rate },
+        _ => Range::of(outcome.rate, widths.throughput),
     };
     let chips = p.main.deployment.chips();
     let input_tok_s = rate.times(requests.input);
-    let mean = Steady { prompt_share: 1.0, mixed: one.pass, decode: one.pass, ..Steady::default() };
-    let step = breakdown(&mean);
+    let step = breakdown(&outcome.steady);
     let price = case.ask.price.map(|usd| usd * chips / input_tok_s.value * 1e6);
-    let fits = answer.served.is_some();
-    let embedding = fits.then(|| Embedded {
-        latency_ms: (!one.overloaded).then(|| Range::of(one.latency * 1e3, widths.ttft)),
+    // Where requests are simulated, what they met; else the mean of the passes.
+    let [queue, first, _] = words::means(outcome, met);
+    let embedding = answer.served.map(|served| Embedded {
+        latency_ms: stable.then(|| Range::of(queue + first, widths.ttft)),
         requests_per_s: rate,
         input_tok_s,
         input_tok_s_per_chip: input_tok_s.times(1.0 / chips),
         together: one.together,
         busy: one.busy,
         usd_per_mtok_input: price,
+        slo: served.slo,
+        percentiles: served.percentiles,
         reading: words::reading(&step, case.ask.on.engine.ideal),
         step,
     });
-    let overload = match case.ask.load {
-        Loading::Rate(offered) if one.overloaded && fits => {
-            let most = one.most * groups;
-            let said = says("overloaded").with("offered", offered).with("most", most).with("grows", offered - most);
-            Some(super::Problem {
-                what: said.with("holds", None::<f64>),
-                missing_bytes: None,
-                most_requests_per_s: Some(most),
-                holds_requests_per_s: None,
-                first_change: None,
-            })
-        }
-        _ => None,
-    };
     // Whoever wants vectors is not told about tokens of an answer.
     let mut assumptions: Vec<Remark> = answer.assumptions;
     let idle = ["replaced_at_once", "means_in_steady_state", "goodput_all_or_none", "price_split"];
     assumptions.retain(|said| !idle.contains(&&*said.says));
     assumptions.push(says("embeds_unmeasured"));
-    Answer { embedding, served: None, osl: 0.0, problem: answer.problem.or(overload), assumptions, ..answer }
+    Answer { embedding, served: None, osl: 0.0, assumptions, ..answer }
 }

@@ -192,9 +192,11 @@ pub(super) fn best(
         tried.extend(attempt(catalog, case, serving, (&stands, goal), idea));
     }
     tried.sort_by(Tried::before);
-    // Of numbers of slots the best is enough.
-    let mut slots = false;
-    tried.retain(|t| t.idea.what.says != "slots_of" || !std::mem::replace(&mut slots, true));
+    // Of numbers of slots, and of ways to use another chip, the best is enough.
+    for one in ["slots_of", "chip_instead"] {
+        let mut seen = false;
+        tried.retain(|t| t.idea.what.says != one || !std::mem::replace(&mut seen, true));
+    }
     // What arrives at a rate is simulated, today's run or not: a steady state says little of a queue near its end.
     if met.run().is_some() || matches!(case.ask.load, Loading::Rate(_)) {
         let mut kept = Vec::new();
@@ -382,7 +384,7 @@ fn laid(case: &Case, layout: &Layout) -> Request {
 /// What makes room where there is none, beyond the menu.
 fn room(case: &Case) -> Vec<Idea> {
     let on = &case.ask.on;
-    let load = on.load(&case.ask.requests, on.groups(), on.engine.schedule.chunk);
+    let load = on.least(&case.ask.requests, on.engine.schedule.chunk);
     // Formats stand in the menu, with a word on their quality.
     let runs = |next: &Deployment| next.kv == on.kv && case.runs(next);
     let all = crate::desk::remedy::remedies(on, &load, runs).into_iter();
@@ -542,8 +544,18 @@ fn engines(catalog: &Catalog, case: &Case) -> Vec<Idea> {
 const AS_LARGE: f64 = 0.98;
 
 /// The machine whose chips have the next higher bandwidth, by the same maker, the cheapest of those alike, joined by the link that was
-/// given, if one was. What lies in a host's memory stays there, unless the chip has a host of its own.
-fn chip(catalog: &Catalog, case: &Case) -> Option<Idea> {
+/// given, if one was. What lies in a host's memory stays there, unless the chip has a host of its own or holds all of it.
+fn chip(catalog: &Catalog, case: &Case) -> Vec<Idea> {
+    let Some((what, request)) = faster_chip(catalog, case) else { return Vec::new() };
+    let mut all = vec![foreign(what.clone(), request.clone())];
+    if case.ask.on.split.is_some() {
+        let what = Remark { with: what.with.into_iter().filter(|(name, _)| name != "host").collect(), ..what };
+        all.push(foreign(what, Request { offload: request.offload.bare(), ..request }));
+    }
+    all
+}
+
+fn faster_chip(catalog: &Catalog, case: &Case) -> Option<(Remark, Request)> {
     let (ask, given) = (&case.ask, &case.request.setting);
     let now = &ask.on.system;
     // Of several cards that share the layers, one instead says nothing about the others.
@@ -575,5 +587,5 @@ fn chip(catalog: &Catalog, case: &Case) -> Option<Idea> {
     let what = what.with("host", host.as_deref());
     let setting = Setting { on, chips, price_usd_per_chip_hour: None, ..given.clone() };
     let offload = Offloaded { host: host.or(case.request.offload.host.clone()), ..case.request.offload.clone() };
-    Some(foreign(what, Request { setting, offload, ..case.request.clone() }))
+    Some((what, Request { setting, offload, ..case.request.clone() }))
 }

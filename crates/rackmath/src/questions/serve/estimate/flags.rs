@@ -4,7 +4,7 @@ use super::Request;
 use crate::desk::line;
 use crate::desk::prelude::*;
 use crate::layout::DegreesRequest;
-use rackmath_spec::line::Launch;
+use rackmath_spec::line::{Launch, Means};
 
 /// The request as a command line beside it says, with what became of its flags; none where there is nothing to obey.
 pub(crate) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Request, Vec<Remark>)>, Error> {
@@ -36,23 +36,27 @@ pub(crate) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Req
         }
         _ => {}
     }
-    r.setting.weights = r.setting.weights.or_else(|| launch.weights.clone());
-    r.setting.kv = r.setting.kv.or_else(|| launch.kv.clone());
-    r.offload = line::offloaded(&launch, &r.offload);
+    line::formats(&launch, &mut r.setting)?;
+    r.offload = line::offloaded(&launch, &r.offload)?;
     if let Some((loras, lora_rank)) = launch.start.adapters {
+        let own = r.loras.as_ref().map(|own| (own.loras, own.lora_rank));
+        let adapters = [Means::Lora, Means::MostLoras, Means::LoraRank];
+        line::either(&launch, &adapters, "loras.loras", own, Some((loras, lora_rank)))?;
         let sharded = launch.flags.iter().any(|f| f.flag.contains("fully-sharded-loras"));
         let own = || super::Loras { loras, lora_rank, fully_sharded_loras: sharded, ..Default::default() };
         r.loras.get_or_insert_with(own);
     }
-    r.max_num_batched_tokens = r.max_num_batched_tokens.or(pass);
-    r.max_num_seqs = r.max_num_seqs.or(sequences);
-    r.memory_utilisation = r.memory_utilisation.or(launch.start.utilisation.map(Fraction::get));
+    let taken = launch.start.utilisation.map(Fraction::get);
+    let (own, memory) = ([r.max_num_batched_tokens, r.max_num_seqs], r.memory_utilisation);
+    r.max_num_batched_tokens = line::either(&launch, &[Means::Pass], "max_num_batched_tokens", own[0], pass)?;
+    r.max_num_seqs = line::either(&launch, &[Means::Sequences], "max_num_seqs", own[1], sequences)?;
+    r.memory_utilisation = line::either(&launch, &[Means::Utilisation], "memory_utilisation", memory, taken)?;
     r.enforce_eager |= launch.start.eager;
     if launch.start.prefix_cache == Some(false) && r.prefix_hit > 0.0 {
         said.push(says("flags_no_prefixes").with("share", r.prefix_hit));
         r.prefix_hit = 0.0;
     }
-    drafted(&launch, &mut r, &mut said);
+    drafted(&launch, &mut r, &mut said)?;
     if let Some(longest) = launch.start.longest.filter(|n| r.isl + r.osl > *n as f64) {
         let given = format!("{} tokens in and out", grouped(r.isl + r.osl));
         return Err(Error::value(
@@ -65,10 +69,13 @@ pub(crate) fn obeyed(catalog: &Catalog, request: &Request) -> Result<Option<(Req
 }
 
 /// Drafts as the line has them. How often they hold is what was published of who drafts them, where that is known.
-fn drafted(launch: &Launch, r: &mut Request, said: &mut Vec<Remark>) {
+fn drafted(launch: &Launch, r: &mut Request, said: &mut Vec<Remark>) -> Result<(), Error> {
     let start = &launch.start;
-    let Some(drafts) = start.drafts.filter(|n| *n > 0) else { return };
+    let Some(drafts) = start.drafts.filter(|n| *n > 0) else { return Ok(()) };
     let number = super::Drafts::Number(drafts as f64);
+    // The usual number is as good as none.
+    let own = r.speculation.as_ref().map(|own| own.drafts).filter(|own| *own != super::Speculation::default().drafts);
+    line::either(launch, &[Means::Drafts], "speculation.drafts", own, Some(number))?;
     // A checkpoint of a head is named by its model; the method says what it is.
     let head = start.method.clone().filter(|method| method != "draft_model");
     match (&mut r.speculation, head.or_else(|| start.drafter.clone())) {
@@ -78,6 +85,7 @@ fn drafted(launch: &Launch, r: &mut Request, said: &mut Vec<Remark>) {
         }
         (None, _) => said.push(says("flags_no_acceptance").with("drafts", drafts)),
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -105,6 +113,60 @@ mod tests {
         assert_eq!((o.gpu_layers, o.n_cpu_moe, o.tensor_split), (Some(40), Some(3), Some(vec![3.0, 1.0])));
         let (r, _) = with_flags("llama-server -m x.gguf -ngl all --cpu-moe");
         assert_eq!((r.offload.gpu_layers, r.offload.cpu_moe), (None, true));
+    }
+
+    /// Both cannot be obeyed: whichever were taken, the other would be called obeyed and not be.
+    #[test]
+    fn an_option_that_a_flag_contradicts_is_refused() {
+        let catalog = rackmath_catalog::embedded();
+        let base = |flags: &str| Request { flags: Some(flags.to_owned()), ..Request::default() };
+        let weights = |word: &str, flags| {
+            let setting = Setting { weights: Some(word.into()), ..Setting::default() };
+            Request { setting, ..base(flags) }
+        };
+        let offload = |o: crate::offload::Offloaded, flags| Request { offload: o, ..base(flags) };
+        let none = crate::offload::Offloaded::default;
+        let loras = super::super::Loras { loras: 2, ..Default::default() };
+        for (request, field) in [
+            (weights("fp8", "--quantization awq"), "setting.weights"),
+            (
+                Request {
+                    setting: Setting { kv: Some("bf16".into()), ..Setting::default() },
+                    ..base("--kv-cache-dtype fp8")
+                },
+                "setting.kv",
+            ),
+            (Request { max_num_seqs: Some(8.0), ..base("--max-num-seqs 16") }, "max_num_seqs"),
+            (
+                Request { max_num_batched_tokens: Some(8.0), ..base("--max-num-batched-tokens 16") },
+                "max_num_batched_tokens",
+            ),
+            (Request { memory_utilisation: Some(0.8), ..base("--gpu-memory-utilization 0.9") }, "memory_utilisation"),
+            (Request { loras: Some(loras), ..base("--enable-lora --max-loras 4") }, "loras.loras"),
+            (
+                offload(crate::offload::Offloaded { cpu_offload_gb: Some(2.0), ..none() }, "--cpu-offload-gb 4"),
+                "offload.cpu_offload_gb",
+            ),
+            (
+                offload(crate::offload::Offloaded { gpu_layers: Some(9), ..none() }, "llama-server -m x.gguf -ngl 40"),
+                "offload.gpu_layers",
+            ),
+            (
+                offload(
+                    crate::offload::Offloaded { n_cpu_moe: Some(9), ..none() },
+                    "llama-server -m x.gguf --n-cpu-moe 3",
+                ),
+                "offload.n_cpu_moe",
+            ),
+        ] {
+            let error = obeyed(&catalog, &request).expect_err(field).to_string();
+            assert!(error.contains(field), "{error}");
+        }
+        // What says the same twice is one thing.
+        for (word, flags) in [("fp8", "--quantization fp8"), ("int4", "--quantization awq"), ("auto", "-q fp8")] {
+            let (r, _) = obeyed(&catalog, &weights(word, flags)).unwrap().unwrap();
+            assert_ne!(r.setting.weights.as_deref(), Some("auto"), "{flags}");
+        }
     }
 
     #[test]

@@ -52,9 +52,6 @@ impl Case<'_> {
         if !(limited || waits) || !o.serves() {
             return Ok(Met::Unasked);
         }
-        if self.embeds {
-            return Ok(Met::Unasked);
-        }
         if o.encoders.is_some() {
             return Ok(Met::Not(says("encoders_not_simulated")));
         }
@@ -80,13 +77,13 @@ impl Case<'_> {
         if !matches!(self.ask.load, Loading::Rate(_)) || !o.fits || !overloaded(o, met) {
             return Ok(None);
         }
-        let (step, most) = rate_steps(p, &self.ask.requests);
+        let (step, most) = rate_steps(self, p, &self.ask.requests);
         let (mut yes, mut no) = (0.0, most);
         while no - yes > 1.0 {
             effort.cancel.check()?;
             let middle = f64::midpoint(yes, no).floor();
             let ask = Ask { load: Loading::Rate(steps_of(middle, step)), ..self.ask.clone() };
-            let then = p.under(&ask.requests, ask.load);
+            let then = self.under(p, &ask.requests, ask.load);
             match self.met(&ask, p, &then, effort)? {
                 // Where nothing can be simulated nobody knows.
                 Met::Not(_) => return Ok(None),

@@ -171,7 +171,7 @@ fn answered(
     case.sought = sought;
     let serving = case.ready(&case.ask)?;
     case.ask.settle(&serving);
-    let outcome = serving.under(&case.ask.requests, case.ask.load);
+    let outcome = case.under(&serving, &case.ask.requests, case.ask.load);
     let barred = case.standing.bars(request.pretend);
     let met = if barred { met::Met::Unasked } else { case.met(&case.ask, &serving, &outcome, effort)? };
     let outcome = words::saturated(&case, &serving, &outcome, &met);
@@ -179,7 +179,7 @@ fn answered(
     let mut answer = words::answer(&case, &serving, &outcome, &met, holds);
     answer.loras = if barred { None } else { adapters::card(catalog, &case, &serving, &outcome) };
     if case.embeds {
-        return Ok(beside::embedded(&case, &serving, answer));
+        return Ok(beside::embedded(&case, &serving, &outcome, &met, answer));
     }
     if answer.served.is_some() {
         answer.speculation = case.speculated(&serving, &outcome, case.ask.load)?;

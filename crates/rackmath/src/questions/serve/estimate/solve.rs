@@ -177,6 +177,14 @@ impl Target {
         }
     }
 
+    fn field(&self) -> &'static str {
+        match self.what {
+            What::Ttft => "ttft_ms",
+            What::E2e => "e2e_ms",
+            _ => "tpot_ms",
+        }
+    }
+
     fn name(&self) -> &'static str {
         match self.what {
             What::Ttft => "ttft_name",
@@ -282,7 +290,7 @@ impl<'a> Search<'a> {
         let (mut step, mut most, mut end) = (1.0, MOST, None);
         match unknown {
             Unknown::Rate => {
-                (step, most) = rate_steps(&serving, &case.ask.requests);
+                (step, most) = rate_steps(&case, &serving, &case.ask.requests);
             }
             Unknown::Context => {
                 let own = case.ask.on.model.shape().and_then(|s| s.context_max).filter(|_| !case.request.pretend);
@@ -325,7 +333,7 @@ impl<'a> Search<'a> {
         self.tried += 1;
         let at = steps_of(steps, self.step);
         let ask = self.ask(at);
-        let outcome = self.serving.under(&ask.requests, ask.load);
+        let outcome = self.case.under(&self.serving, &ask.requests, ask.load);
         let met = self.case.met(&ask, &self.serving, &outcome, self.effort)?;
         Ok(point(&self.case, &ask, &self.serving, &outcome, &met, at))
     }
@@ -339,7 +347,7 @@ impl<'a> Search<'a> {
             self.effort.cancel.check()?;
             self.tried += 1;
             let ask = self.ask(steps);
-            let outcome = self.serving.under(&ask.requests, ask.load);
+            let outcome = self.case.under(&self.serving, &ask.requests, ask.load);
             return Ok(meets(&self.case, &ask, &outcome, &Met::Unasked));
         }
         Ok(self.point(steps)?.meets)
@@ -404,6 +412,9 @@ impl<'a> Search<'a> {
         let next = next.filter(|p| found >= 1.0 && !p.meets);
         let again = if self.simulated { None } else { self.again(found)? };
         let value = (found >= 1.0).then_some(at.at);
+        if value.is_none() {
+            known(&at)?;
+        }
         let binds = match &next {
             Some(next) => next.binds.clone(),
             None if found >= self.most => self.end.clone(),
@@ -429,8 +440,8 @@ impl<'a> Search<'a> {
 }
 
 /// The step in which rates are looked through, and the number of steps at which nothing holds any more.
-pub(super) fn rate_steps(serving: &Serving, requests: &Requests) -> (f64, f64) {
-    let full = serving.under(requests, Loading::Full).rate.max(1e-6);
+pub(super) fn rate_steps(case: &Case, serving: &Serving, requests: &Requests) -> (f64, f64) {
+    let full = case.under(serving, requests, Loading::Full).rate.max(1e-6);
     let step = float::pow(10.0, (float::ln(full) / float::ln(10.0)).floor() - 2.0);
     (step, (full / step).ceil() + 1.0)
 }
@@ -438,6 +449,15 @@ pub(super) fn rate_steps(serving: &Serving, requests: &Requests) -> (f64, f64) {
 /// So many steps; rates are written as they are typed.
 pub(super) fn steps_of(steps: f64, step: f64) -> f64 {
     if step < 1.0 { steps / (1.0 / step).round() } else { steps * step }
+}
+
+/// Refuses a percentile that cannot be known: a target is not missed for that.
+fn known(at: &Point) -> Result<(), Error> {
+    let unknown = at.targets.iter().find(|t| t.percentile.is_some() && t.value_ms.is_none());
+    let Some(target) = unknown.filter(|_| at.ttft_ms.is_some()) else { return Ok(()) };
+    let given = format!("p{}={} ms", significant(target.percentile.unwrap_or(0.0), 4), significant(target.limit_ms, 4));
+    let expected = "a mean, such as 100ms: requests of this deployment cannot be simulated, and no percentile is known";
+    Err(Error::value(target.field(), given, expected))
 }
 
 /// Whether nobody waits for memory, or a target says how long one may.
@@ -474,7 +494,7 @@ fn point(case: &Case, ask: &Ask, serving: &Serving, outcome: &Outcome, met: &Met
             (misses, binds) = (vec![said], Some(says("binds_chips")));
         }
     } else if !stable {
-        let served = serving.under(&ask.requests, Loading::Full).rate;
+        let served = case.under(serving, &ask.requests, Loading::Full).rate;
         misses.push(says("solve_overloaded").with("most", served));
         binds = Some(says("binds_rate").with("most", served));
     } else if waiting > 0.0 && !may_wait(case) {
@@ -593,7 +613,7 @@ fn at_machine(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<M
     let mut case = Case::new(catalog, request)?;
     let serving = case.ready(&case.ask)?;
     case.ask.settle(&serving);
-    let outcome = serving.under(&case.ask.requests, case.ask.load);
+    let outcome = case.under(&serving, &case.ask.requests, case.ask.load);
     let barred = case.standing.bars(request.pretend);
     let met = if barred { Met::Unasked } else { case.met(&case.ask, &serving, &outcome, effort)? };
     let mut point = point(&case, &case.ask, &serving, &outcome, &met, 1.0);

@@ -14,7 +14,7 @@
 use super::met::Met;
 use super::spread::{self, Intervals};
 use super::work::{Ask, Case};
-use super::{Answer, Breakdown, Piece, Pools, Problem, Served, Slo, Target};
+use super::{Answer, Breakdown, Piece, Pools, Problem, Request, Served, Slo, Target};
 use crate::desk::prelude::*;
 use crate::desk::{cut, remedy};
 use crate::layout;
@@ -80,7 +80,7 @@ pub(super) fn answer(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, hol
         loras: None,
         changes: Vec::new(),
         assumptions: if barred.is_none() { assumptions(case, p, outcome, met) } else { Vec::new() },
-        sources: if barred.is_none() { [r.sources(), vec![engine]].concat() } else { Vec::new() },
+        sources: barred.map_or_else(|| [r.sources(), vec![engine]].concat(), |barred| vec![barred.origin()]),
     }
 }
 
@@ -99,8 +99,9 @@ fn load_words(ask: &Ask) -> Remark {
 /// Means in milliseconds: until a request is scheduled, from then to its first token, of a token.
 pub(super) fn means(outcome: &Outcome, met: &Met) -> [f64; 3] {
     let of = |what: What| met.run().and_then(|p| p.of(what)).map(|t| t.mean_ms);
-    match (of(What::Queue), of(What::Ttft), of(What::Tpot)) {
-        (Some(queue), Some(first), Some(token)) => [queue, (first - queue).max(0.0), token],
+    match (of(What::Queue), of(What::Ttft)) {
+        // Where a request is its first token, no others follow.
+        (Some(queue), Some(first)) => [queue, (first - queue).max(0.0), of(What::Tpot).unwrap_or(0.0)],
         _ => [outcome.queue * 1e3, outcome.ttft * 1e3, outcome.tpot() * 1e3],
     }
 }
@@ -259,14 +260,21 @@ fn problem(case: &Case, p: &Serving, outcome: &Outcome, met: &Met, holds: Option
         let requests = &case.ask.requests;
         let pool = p.split.as_ref().filter(|pool| pool.room < 1.0 && p.room >= 1.0);
         let on = pool.map_or(&case.ask.on, |pool| &pool.instance.deployment);
-        let load = on.load(requests, on.groups(), on.engine.schedule.chunk);
+        // Where prompts leave when they are done, no answer is held.
+        let held = Requests { output: pool.map_or(requests.output, |_| 1.0), ..*requests };
+        let load = on.least(&held, on.engine.schedule.chunk);
         let placed = placement::place(on, &load);
         let missing = match placed.fit {
             Fit::TooLarge { missing, .. } => Some(missing.get()),
             Fit::Fits { .. } => None,
         };
+        let longest = placement::longest_context(on, &load).map(f64::floor).filter(|n| *n >= 1.0);
+        let long = |most: f64| {
+            let said = says("request_too_long").with("tokens", load.context).with("most", most);
+            said.with("answer", Some(held.output).filter(|n| *n > 1.0)).with("missing", missing)
+        };
         return Some(Problem {
-            what: layout::verdict(&placed),
+            what: longest.map_or_else(|| layout::verdict(&placed), long),
             missing_bytes: missing,
             most_requests_per_s: None,
             holds_requests_per_s: None,
@@ -312,12 +320,18 @@ fn too_few(case: &Case, p: &Serving, outcome: &Outcome) -> Problem {
 /// A split over card and host that fits, where the engine computes on both.
 fn split_first(case: &Case, on: &Deployment, load: &Load) -> Option<Remark> {
     on.engine.offload.as_ref().filter(|o| o.computes && !on.engine.ideal)?;
-    offload::would_fit(case.catalog, &case.request.offload, on, load)
+    let whole = |offload: &offload::Offloaded| {
+        let request = Request { offload: offload.clone(), ..case.request.clone() };
+        let then = Case::new(case.catalog, &request).ok()?;
+        let outcome = then.ready(&then.ask).ok()?.under(&then.ask.requests, then.ask.load);
+        outcome.serves().then(|| outcome.e2e(&then.ask.requests))
+    };
+    offload::would_fit(case.catalog, &case.request.offload, on, load, whole)
 }
 
 /// Requests per second that are served when always full.
 pub(super) fn most(case: &Case, p: &Serving) -> f64 {
-    p.under(&case.ask.requests, Loading::Full).rate
+    case.under(p, &case.ask.requests, Loading::Full).rate
 }
 
 /// Where the queue of a run grows although means would balance, the state that it grows into: a full server.
@@ -326,7 +340,7 @@ pub(super) fn saturated(case: &Case, p: &Serving, outcome: &Outcome, met: &Met) 
     if outcome.overloaded || !overloaded(outcome, met) {
         return *outcome;
     }
-    let full = p.under(&case.ask.requests, Loading::Full);
+    let full = case.under(p, &case.ask.requests, Loading::Full);
     Outcome { overloaded: true, rate: full.rate.min(offered), ..full }
 }
 

@@ -300,6 +300,6 @@ fn load(request: &Request) -> Result<Loading, Error> {
         (None, Some(r), false) if r > 0.0 && r <= 1e7 => Ok(Loading::Rate(r)),
         (None, Some(r), false) => Err(Error::value("rate_per_s", r, "requests per second above 0, at most 1e7")),
         (None, None, true) => Ok(Loading::Full),
-        _ => Err(Error::value("load", "more than one", "one of concurrency, rate_per_s, users, max_load")),
+        _ => Err(Error::value("load", "more than one", "one of {concurrency}, {rate_per_s}, {seek.users}, {max_load}")),
     }
 }

@@ -237,6 +237,26 @@ fn the_cheapest_machine_is_the_first_by_price_that_meets() {
     assert!(s.value.is_none() && s.verdict.says == "solved_machine_none" && !s.at.unwrap().misses.is_empty());
 }
 
+/// The last token of an answer is in the cache as the first of the prompt is: together they are as long as it.
+#[test]
+fn the_longest_prompt_leaves_room_for_all_of_the_answer() {
+    let catalog = rackmath_catalog::embedded();
+    for (model, machine, osl) in [("llama-3.1-8b", "l4", 8000.0), ("llama-3.1-8b", "l4", 64.0), ("qwen3-8b", "l4", 2e3)]
+    {
+        let asked = Request { concurrency: Some(1.0), osl, ..on(model, machine) };
+        let solved = super::super::answer(&catalog, &seeking(asked.clone(), Unknown::Context)).unwrap().solved.unwrap();
+        let isl = solved.value.unwrap();
+        let case = Case::new(&catalog, &asked).unwrap();
+        let least = case.ask.on.least(&case.ask.requests, case.ask.on.engine.schedule.chunk);
+        let longest = rackmath_theory::placement::longest_context(&case.ask.on, &least).unwrap();
+        assert_eq!(isl + osl, longest.floor(), "{model} {osl}");
+        // A token more is no answer with a speed.
+        let page = plain(&catalog, &Request { isl: isl + 1.0, ..asked.clone() }).unwrap();
+        assert!(page.served.is_none() && page.problem.is_some_and(|p| p.what.says == "request_too_long"));
+        assert!(plain(&catalog, &Request { isl, ..asked }).unwrap().served.is_some());
+    }
+}
+
 #[test]
 fn what_cannot_be_solved_says_what_would_do() {
     let catalog = rackmath_catalog::embedded();
