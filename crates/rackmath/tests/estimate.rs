@@ -709,3 +709,12 @@ fn a_large_file_on_apple_chips_is_near_what_is_published() {
         assert!(inside || known.off.is_some(), "{chip}: {speed:?} {measured}");
     }
 }
+
+#[test]
+fn a_processor_by_itself_is_served_by_the_program_people_take_there() {
+    let answer = asked(&Request { concurrency: Some(1.0), ..request("llama-3.1-8b", "epyc-9654", "auto") });
+    assert!(answer.engine.contains("llama.cpp"), "{}", answer.engine);
+    // 16.1 GB of weights are read for each token: no faster than memory, and no more than a few times slower.
+    let tpot = answer.served.expect("served").tpot_ms.value;
+    assert!((30.0..120.0).contains(&tpot), "{tpot}");
+}

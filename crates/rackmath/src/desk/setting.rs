@@ -65,8 +65,9 @@ pub(crate) fn usual_engine(catalog: &Catalog, setting: &Setting) -> &'static str
     let format = setting.weights.as_deref().and_then(|word| word.parse::<Dtype>().ok());
     let quantised = format.is_some_and(|f| f.gguf().is_some_and(|g| !g.is_mlx()));
     let there = || catalog.system(machine(&setting.on).ok()?.0).ok();
-    let apple = || there().is_some_and(|system| system.chip.vendor == "Apple");
-    if quantised || rackmath_spec::name::is_gguf(&setting.model) || apple() { LLAMA_CPP } else { "vllm" }
+    // Apple's chips, and processors that nothing else stands beside.
+    let home = || there().is_some_and(|system| system.chip.vendor == "Apple" || system.chip.processor);
+    if quantised || rackmath_spec::name::is_gguf(&setting.model) || home() { LLAMA_CPP } else { "vllm" }
 }
 
 /// A setting with all names resolved.
