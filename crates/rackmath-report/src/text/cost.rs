@@ -169,6 +169,7 @@ pub(super) fn cache(out: &mut Page, a: &cache::Answer) {
     let places: Vec<String> = a.envelope.iter().map(place).collect();
     out.verdict(format!("Cheapest by the time until its next use: {}", places.join(", ")));
     out.head(format!("{} on {}: {each} of cache", a.model, a.system));
+    a.nobody_serves.iter().for_each(|why| out.caution(format!("{}.", words(why))));
     out.figures();
     out.each(&a.lines).columns(&[
         ("kept in", &|l| l.id.clone()),

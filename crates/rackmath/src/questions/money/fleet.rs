@@ -275,6 +275,9 @@ mod tests {
         let of = |name: &str| answer(&rackmath_catalog::embedded(), &on(name)).unwrap();
         assert_eq!(of("1xl4").rates.nobody_serves().map(|why| &*why.says), Some("board_only"));
         assert!(of("8xh100").rates.nobody_serves().is_none());
+        let kept = crate::cache::Request { setting: setting("1xl4"), ..Default::default() };
+        let kept = crate::cache::answer(&rackmath_catalog::embedded(), &kept).unwrap();
+        assert_eq!(kept.nobody_serves.map(|why| why.says), Some("board_only".into()));
     }
 
     #[test]
