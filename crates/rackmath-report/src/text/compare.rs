@@ -176,8 +176,8 @@ pub(super) fn hardware(out: &mut Page, a: &hardware::Answer) {
         out.within(Kind::Working, |out| out.commands(&best.plan.launch));
     }
     out.advice();
-    // The next ones; the ranking is what was asked for.
-    let near = a.flips.len().min(2);
+    // Where many are ranked, the next ones alone: the ranking is what was asked for.
+    let near = if a.rows.len() > 3 { a.flips.len().min(2) } else { a.flips.len() };
     out.section("where the answer changes", a.flips[..near].iter().map(changed));
     out.within(Kind::Working, |out| out.section("where else it changes", a.flips[near..].iter().map(changed)));
     if !a.figure.series.is_empty() {
