@@ -418,8 +418,13 @@ impl Catalog {
         if let Some(part) = self.part(chip)? {
             return Ok(Arc::new(of_chips(part, n)));
         }
-        if let Some((chip, n)) = self.name_rules().machine(name) {
-            return self.chip(chip).map(|chip| Arc::new(of_chips(chip, n)));
+        if let Some(several) = self.instances(name, 1)? {
+            return Ok(several);
+        }
+        if n > 1
+            && let Some(several) = self.instances(unsold(chip), n)?
+        {
+            return Ok(several);
         }
         let whole = |(shorter, stated): &(String, Option<f64>)| n == 1 && stated.is_none() && systems.holds(shorter);
         if let Some((shorter, _)) = shorter(chip).iter().find(|name| whole(name)) {
@@ -445,6 +450,20 @@ impl Catalog {
                 missing.hint(format!("did you mean {}?", counted.join(" or ")))
             }
         })
+    }
+
+    /// So many of a host that a cloud rents under a name; none where no host is called that.
+    fn instances(&self, name: &str, n: u64) -> Result<Option<Arc<System>>, SpecError> {
+        let (chip, each) = match self.name_rules().machine(name) {
+            Some((chip, each)) => (self.chip(chip)?, each),
+            None if self.shelf::<System>().holds(name) => {
+                let host = self.shelf::<System>().get(name, self)?;
+                let Some(each) = host.rented else { return Ok(None) };
+                (host.chip.clone(), each)
+            }
+            None => return Ok(None),
+        };
+        Ok(Some(Arc::new(System { rented: Some(each), ..of_chips(chip, n * each) })))
     }
 
     /// A system's chips in brief: most of its file and of its chip's is passed over.
@@ -683,5 +702,5 @@ fn of_chips(chip: Arc<Chip>, n: u64) -> System {
         1 => (own, chip.name.clone()),
         n => (format!("{n}x{own}"), format!("{n} x {}", chip.name)),
     };
-    System { id, name, chip, n_chips: n, levels, rewired: false, power: None, facts: Vec::new() }
+    System { id, name, chip, n_chips: n, rented: None, levels, rewired: false, power: None, facts: Vec::new() }
 }

@@ -15,6 +15,8 @@ pub struct System {
     pub name: String,
     pub chip: Arc<Chip>,
     pub n_chips: u64,
+    /// Chips that are rented together, where a host is named and not so many chips; none of a rack, which has hosts of its own.
+    pub rented: Option<u64>,
     /// Networks, innermost first; a level may join more chips than this machine has.
     pub levels: Vec<Level>,
     /// Whether a link that was given joins the chips instead of their own.
@@ -128,7 +130,10 @@ pub(crate) fn read(
             level.link = if n == 0 { chip.link.kind.clone() } else { SCALE_OUT.into() };
         }
     }
-    Ok(System { id, name, chip, n_chips, levels, rewired: false, power, facts: facts.into_iter().collect() })
+    let facts = facts.into_iter().collect();
+    let mut system = System { id, name, chip, n_chips, rented: None, levels, rewired: false, power, facts };
+    system.rented = (!system.racked()).then_some(n_chips);
+    Ok(system)
 }
 
 /// A torus must multiply out to its chips, and shares must be sensible.

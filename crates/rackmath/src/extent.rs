@@ -41,6 +41,12 @@ impl Extent {
     pub(crate) fn in_means(self) -> Self {
         Self { simulated: 0.0, tokens: 0.0, ..self }
     }
+
+    /// What is simulated of it alone.
+    #[must_use]
+    pub(crate) fn simulation(self) -> Self {
+        Self { simulated: self.simulated, tokens: self.tokens, ..Self::default() }
+    }
 }
 
 impl Add for Extent {
@@ -87,6 +93,8 @@ impl Question {
             Self::Whatif => {
                 let request: whatif::Request = read(request)?;
                 let after = whatif::changed(&request).and_then(|changed| plan::extent(catalog, &changed));
+                // What is kept of the plan is simulated under the change too.
+                let after = after.map(|after| after + after.simulation());
                 plan::extent(catalog, &request.plan).and_then(|before| Ok(before + after?))
             }
             Self::Frontier => frontier::extent(catalog, &read(request)?),

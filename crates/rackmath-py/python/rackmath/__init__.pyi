@@ -4358,6 +4358,7 @@ CacheData = TypedDict(
         "kv_bytes_per_token": float,
         "lines": list[CacheLineCard],
         "model": str,
+        "nobody_serves": NotRequired[Any],
         "prefill": CacheRateCard,
         "reuse": NotRequired[CacheReuseCard | None],
         "schema": NotRequired[int],
@@ -6799,14 +6800,14 @@ def plan(
     throughput: Output tokens per second of all, at least.
     no_whole_hosts: Whole hosts are paid for, as far as the chips on offer go; not with --no-whole-hosts, which counts single chips.
     budget: Dollars per hour, at most.
-    power: Watts of the chips, at most.
+    power: Power at most: of chips with their share of host and cooling where that is known, else their design power.
     objective: What is best.
     top: Deployments to show.
     isl_dist: Lengths of prompts, such as lognormal:mean=4k,cv=0.8, uniform:1k..4k or exponential:mean=1k.
     osl_dist: Lengths of answers, the same.
     peak: Traffic to plan for over the mean, which rate_per_s is.
     trace: What a trace says; lengths, rate and peak given elsewhere win over it.
-    chips_per_host: Chips of one host; the scale-up domain up to 8, and 4 where it is larger, unless given.
+    chips_per_host: Chips of one host, which are paid together; the machine's unless given.
     replay: A trace in Mooncake's format to replay in load tests.
     prefill_on: Machines that may compute prompts for those of the setting, with commas between them.
     degrees: Degrees of parallelism to try.
@@ -7628,14 +7629,14 @@ def compare(
     osl: Tokens of an answer, mean; 1,000 unless given.
     prefix_hit: Share of a prompt found in the prefix cache.
     rate: Requests per second; as much as the chips serve when absent.
-    ttft: Time to first token, at most: its mean as 1s, a percentile as p90=1s.
-    tpot: Time per output token, at most: its mean as 30ms, a percentile as p99=50ms.
-    e2e: Time of a whole request, at most: its mean or a percentile.
+    ttft: Mean time to first token, at most.
+    tpot: Mean time per output token, at most.
+    e2e: Mean time of a whole request, at most.
     speed: Output tokens per second of one user, at least.
     throughput: Output tokens per second of all, at least.
     no_whole_hosts: Whole hosts are paid for, as far as the chips on offer go; not with --no-whole-hosts, which counts single chips.
     budget: Dollars per hour, at most.
-    power: Watts of the chips, at most.
+    power: Power at most: of chips with their share of host and cooling where that is known, else their design power.
     objective: What is best.
     isl_dist: Lengths of prompts, such as lognormal:mean=4k,cv=0.8, uniform:1k..4k or exponential:mean=1k.
     osl_dist: Lengths of answers, the same.
@@ -7895,14 +7896,14 @@ def frontier(
     osl: Tokens of an answer, mean; 1,000 unless given.
     prefix_hit: Share of a prompt found in the prefix cache.
     rate: Requests per second; as much as the chips serve when absent.
-    ttft: Time to first token, at most: its mean as 1s, a percentile as p90=1s.
-    tpot: Time per output token, at most: its mean as 30ms, a percentile as p99=50ms.
-    e2e: Time of a whole request, at most: its mean or a percentile.
+    ttft: Mean time to first token, at most.
+    tpot: Mean time per output token, at most.
+    e2e: Mean time of a whole request, at most.
     speed: Output tokens per second of one user, at least.
     throughput: Output tokens per second of all, at least.
     no_whole_hosts: Whole hosts are paid for, as far as the chips on offer go; not with --no-whole-hosts, which counts single chips.
     budget: Dollars per hour, at most.
-    power: Watts of the chips, at most.
+    power: Power at most: of chips with their share of host and cooling where that is known, else their design power.
     objective: What is best.
     isl_dist: Lengths of prompts, such as lognormal:mean=4k,cv=0.8, uniform:1k..4k or exponential:mean=1k.
     osl_dist: Lengths of answers, the same.
@@ -8387,14 +8388,14 @@ def hardware(
     osl: Tokens of an answer, mean; 1,000 unless given.
     prefix_hit: Share of a prompt found in the prefix cache.
     rate: Requests per second; as much as the chips serve when absent.
-    ttft: Time to first token, at most: its mean as 1s, a percentile as p90=1s.
-    tpot: Time per output token, at most: its mean as 30ms, a percentile as p99=50ms.
-    e2e: Time of a whole request, at most: its mean or a percentile.
+    ttft: Mean time to first token, at most.
+    tpot: Mean time per output token, at most.
+    e2e: Mean time of a whole request, at most.
     speed: Output tokens per second of one user, at least.
     throughput: Output tokens per second of all, at least.
     no_whole_hosts: Whole hosts are paid for, as far as the chips on offer go; not with --no-whole-hosts, which counts single chips.
     budget: Dollars per hour, at most.
-    power: Watts of the chips, at most.
+    power: Power at most: of chips with their share of host and cooling where that is known, else their design power.
     objective: What is best.
     isl_dist: Lengths of prompts, such as lognormal:mean=4k,cv=0.8, uniform:1k..4k or exponential:mean=1k.
     osl_dist: Lengths of answers, the same.
@@ -8413,6 +8414,7 @@ OutlookCase = TypedDict(
         "deployment": NotRequired[Any],
         "kept": Any,
         "regret": NotRequired[float | None],
+        "replicas": NotRequired[int | None],
         "value": Any,
     },
 )
@@ -8833,14 +8835,14 @@ def outlook(
     osl: Tokens of an answer, mean; 1,000 unless given.
     prefix_hit: Share of a prompt found in the prefix cache.
     rate: Requests per second; as much as the chips serve when absent.
-    ttft: Time to first token, at most: its mean as 1s, a percentile as p90=1s.
-    tpot: Time per output token, at most: its mean as 30ms, a percentile as p99=50ms.
-    e2e: Time of a whole request, at most: its mean or a percentile.
+    ttft: Mean time to first token, at most.
+    tpot: Mean time per output token, at most.
+    e2e: Mean time of a whole request, at most.
     speed: Output tokens per second of one user, at least.
     throughput: Output tokens per second of all, at least.
     no_whole_hosts: Whole hosts are paid for, as far as the chips on offer go; not with --no-whole-hosts, which counts single chips.
     budget: Dollars per hour, at most.
-    power: Watts of the chips, at most.
+    power: Power at most: of chips with their share of host and cooling where that is known, else their design power.
     objective: What is best.
     isl_dist: Lengths of prompts, such as lognormal:mean=4k,cv=0.8, uniform:1k..4k or exponential:mean=1k.
     osl_dist: Lengths of answers, the same.

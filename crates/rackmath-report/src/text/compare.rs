@@ -99,13 +99,18 @@ pub(super) fn frontier(out: &mut Page, a: &frontier::Answer, figure: &Figure) {
         out.pictures([figure]);
     }
     out.figures();
-    for c in &a.curves {
+    // Those that the verdict names stand first.
+    let mut curves: Vec<&frontier::Curve> = a.curves.iter().collect();
+    let most =
+        |c: &&frontier::Curve, of: fn(&rackmath::plan::Point) -> f64| c.points.iter().map(of).fold(0.0, f64::max);
+    curves.sort_by(|x, y| most(y, |p| p.tok_s_per_user).total_cmp(&most(x, |p| p.tok_s_per_user)));
+    for c in curves {
         out.title(format!("{}: {} on {}", c.name, c.model, c.system));
         if c.points.is_empty() {
             out.paragraph("  ", or(c.none.as_ref(), "nothing fits", words));
         }
         // Some points show the shape; the file has all.
-        let step = c.points.len().div_ceil(if a.curves.len() > 1 { 5 } else { 16 }).max(1);
+        let step = c.points.len().div_ceil(if a.curves.len() > 1 { 3 } else { 16 }).max(1);
         let some = c.points.iter().enumerate().filter(|(i, _)| i % step == 0 || i + 1 == c.points.len());
         points(out, some.map(|(_, p)| p));
         out.gap();
@@ -167,10 +172,14 @@ pub(super) fn hardware(out: &mut Page, a: &hardware::Answer) {
             evidence(out, best.plan.evidence.as_ref());
             out.gap();
         });
-        out.within(Kind::Advice, |out| out.commands(&best.plan.launch));
+        // They start the best alone, and take more lines than the ranking.
+        out.within(Kind::Working, |out| out.commands(&best.plan.launch));
     }
     out.advice();
-    out.section("where the answer changes", a.flips.iter().map(changed));
+    // Where many are ranked, the next ones alone: the ranking is what was asked for.
+    let near = if a.rows.len() > 3 { a.flips.len().min(2) } else { a.flips.len() };
+    out.section("where the answer changes", a.flips[..near].iter().map(changed));
+    out.within(Kind::Working, |out| out.section("where else it changes", a.flips[near..].iter().map(changed)));
     if !a.figure.series.is_empty() {
         out.pictures([&a.figure]);
     }

@@ -126,8 +126,15 @@ pub(super) fn fleet(out: &mut Page, a: &fleet::Answer) {
     let cost = or(a.usd_per_output_mtok, "", |c| format!(", {} of output", mtok(c)));
     let needs = or(a.needs.as_ref(), "", |needs| format!("; {}", words(needs)));
     let power = watts(a.power_w);
-    out.verdict(format!("{chips} chips on {machines} machines carry it: {pools}{day}{cost}, {power}{needs}"));
-    limit(out, &a.rates);
+    let size = format!("{pools}{day}{cost}, {power}{needs}");
+    if let Some(why) = a.rates.nobody_serves() {
+        out.judged(false, words(why));
+        let such = format!("At these rates it would take {chips} chips on {machines} machines: {size}.");
+        out.within(Kind::Verdict, |out| out.paragraph("", such));
+    } else {
+        out.verdict(format!("{chips} chips on {machines} machines carry it: {size}"));
+        limit(out, &a.rates);
+    }
     out.figures();
     out.field("traffic", format!("{} in, {} out on average", tok_s(a.input_tok_s), tok_s(a.output_tok_s)));
     out.more(format!("{}; {} times the mean at the peak", words(&a.traffic), three(a.peak_over_mean)));
@@ -162,6 +169,7 @@ pub(super) fn cache(out: &mut Page, a: &cache::Answer) {
     let places: Vec<String> = a.envelope.iter().map(place).collect();
     out.verdict(format!("Cheapest by the time until its next use: {}", places.join(", ")));
     out.head(format!("{} on {}: {each} of cache", a.model, a.system));
+    a.nobody_serves.iter().for_each(|why| out.caution(format!("{}.", words(why))));
     out.figures();
     out.each(&a.lines).columns(&[
         ("kept in", &|l| l.id.clone()),

@@ -47,12 +47,17 @@ fn moves(out: &mut Page, a: &Answer) {
 }
 
 fn today(c: &Case) -> String {
-    match (c.kept, c.regret) {
-        (Holds::AsIs | Holds::Retuned, Some(r)) if r < 5e-4 => "is still best".into(),
-        (Holds::AsIs, Some(r)) => format!("{} % behind", significant(r * 100.0, 2)),
-        (Holds::Retuned, Some(r)) => format!("retuned, {} % behind", significant(r * 100.0, 2)),
+    let behind = c.regret.filter(|r| *r >= 5e-4).map(|r| format!("{} % behind", significant(r * 100.0, 2)));
+    match (c.kept, behind) {
+        (Holds::AsIs, Some(behind)) => behind,
+        (Holds::AsIs | Holds::Retuned, None) if c.regret.is_some() => "is still best".into(),
         (Holds::AsIs | Holds::Retuned, None) => "holds".into(),
-        (Holds::Breaks, _) => "breaks a limit".into(),
+        (Holds::Retuned, Some(behind)) => format!("retuned, {behind}"),
+        (Holds::Scaled, behind) => {
+            let many = c.replicas.map_or_else(|| "more replicas".into(), |n| format!("{n} replicas"));
+            format!("needs {many}{}", behind.map_or_else(String::new, |b| format!(", {b}")))
+        }
+        (Holds::Breaks, _) => "does not hold".into(),
         (Holds::No, _) => "cannot run".into(),
     }
 }

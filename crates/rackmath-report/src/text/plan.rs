@@ -306,7 +306,7 @@ pub(super) fn whatif(out: &mut Page, a: &whatif::Answer) {
         out.line(format!("  {:<16} {} -> {}", c.what, c.from, out.style.bold(&c.to)));
     }
     aim(out, &a.workload_after, a.objective, &a.limits);
-    out.judged(matches!(a.kept.holds, Holds::AsIs | Holds::Retuned), words(&a.verdict));
+    out.judged(matches!(a.kept.holds, Holds::AsIs), words(&a.verdict));
     out.figures();
     let plans = [("before", &a.before), ("kept", &a.kept.plan), ("best", &a.after)];
     for (who, plan) in plans {
@@ -330,7 +330,7 @@ pub(super) fn whatif(out: &mut Page, a: &whatif::Answer) {
     out.advice();
     relaxations(out, &a.relaxations);
     if let Some(after) = a.after.as_ref().filter(|_| !a.same_deployment) {
-        out.commands(&after.launch);
+        out.within(Kind::Working, |out| out.commands(&after.launch));
     }
     out.assumes(&a.assumptions);
 }

@@ -138,7 +138,7 @@ pub(crate) fn cards(catalog: &Catalog, setting: &Setting) -> Result<(Setting, Ca
             format!("at most {MOST} cards of one machine"),
         )?;
         let usual = system.chip.usual_price().map(|p| p.value.get() * 3600.0);
-        let known = setting.price_usd_per_chip_hour.or(stated).or(usual);
+        let known = super::setting::paid(part, stated, setting.price_usd_per_chip_hour)?.or(usual);
         price = price.zip(known).map(|(sum, one)| sum + one * n as f64);
         let one = catalog.system(&system.chip.id).map_err(|e| e.at("setting.on"))?;
         all.extend((0..n).map(|_| one.clone()));

@@ -168,6 +168,19 @@ pub(crate) fn machine(text: &str) -> Result<(&str, Option<f64>), Error> {
     Ok((name, price.map(read).transpose()?))
 }
 
+/// The price of a chip and hour, given once: behind the @ of a machine, or by itself.
+pub(crate) fn paid(on: &str, stated: Option<f64>, price: Option<f64>) -> Result<Option<f64>, Error> {
+    let (Some(_), Some(by_itself)) = (stated, price) else { return Ok(stated.or(price)) };
+    let expected = format!("one price of a chip and hour: behind the @ of \"{}\", or this one", on.trim());
+    Err(Error::value("setting.price_usd_per_chip_hour", by_itself, expected))
+}
+
+/// Machines without the prices that stand behind them.
+pub(crate) fn without_prices(on: &str) -> String {
+    let bare = |all: &str| all.split('+').map(|one| with_price(one).0.trim()).collect::<Vec<_>>().join("+");
+    on.split(',').map(bare).collect::<Vec<_>>().join(",")
+}
+
 /// The kind of price to hold machines against each other by where none is asked for: the usual one that all have whose
 /// price is not given, else none.
 pub(crate) fn common_basis(catalog: &Catalog, machines: &[&str]) -> Result<Option<Basis>, Error> {
@@ -309,7 +322,7 @@ fn overlap(word: &str) -> Result<Overlap, Error> {
 }
 
 fn price(system: &System, setting: &Setting, stated: Option<f64>) -> Result<(DollarRate, PriceSource), Error> {
-    if let Some(price) = stated.or(setting.price_usd_per_chip_hour) {
+    if let Some(price) = paid(&setting.on, stated, setting.price_usd_per_chip_hour)? {
         let rate = DollarRate::checked(price / 3600.0).filter(|_| price < 1e6);
         let rate = rate.ok_or_else(|| {
             Error::value("setting.price_usd_per_chip_hour", price, "dollars per chip and hour, 0 to 1,000,000")

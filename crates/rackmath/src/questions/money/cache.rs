@@ -39,6 +39,9 @@ pub struct Answer {
     pub system: String,
     /// Bytes a token keeps.
     pub kv_bytes_per_token: f64,
+    /// Why nobody serves the model there; rates are then those of such chips with enough memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nobody_serves: Option<Remark>,
     /// How fast a chip computes a prefix anew, and where that comes from.
     pub prefill: RateCard,
     /// Ways to have a token again, fastest first.
@@ -159,7 +162,8 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         return Err(no_price(&r.system.chip, "usual", "another chip"));
     }
     // The decode rate plays no part in keeping or recomputing.
-    let prefill = rates(catalog, &q.setting, &r, &q.rates)?.prefill;
+    let card = rates(catalog, &q.setting, &r, &q.rates)?;
+    let (nobody_serves, prefill) = (card.nobody_serves().cloned(), card.prefill);
     let mut assumptions = vec![prefill.words.clone()];
     let compute = DollarsPerToken::usd_per_token(r.chip_price.get() / prefill.tok_s.value);
     let tiers = tiers(catalog, &q.tiers)?;
@@ -186,6 +190,7 @@ pub fn answer(catalog: &Catalog, q: &Request) -> Result<Answer, Error> {
         model: r.model.name.clone(),
         system: r.system.name.clone(),
         kv_bytes_per_token: r.cache.stored_per_token().get(),
+        nobody_serves,
         prefill,
         lines: ways.iter().map(|w| line_card(w, &lines[0])).collect(),
         envelope: segments.iter().map(segment).collect(),

@@ -269,6 +269,18 @@ mod tests {
         assert!((a.figure.series[0].points[24].1 / a.decode.peak_tok_s - 1.0).abs() < 1e-9, "noon is the peak");
     }
     #[test]
+    fn what_does_not_fit_says_so_with_its_rates() {
+        let setting = |on: &str| Setting { model: "llama-3.1-70b".into(), on: on.into(), ..Setting::default() };
+        let on = |on: &str| Request { setting: setting(on), rate_per_s: Some(10.0), ..Request::default() };
+        let of = |name: &str| answer(&rackmath_catalog::embedded(), &on(name)).unwrap();
+        assert_eq!(of("1xl4").rates.nobody_serves().map(|why| &*why.says), Some("board_only"));
+        assert!(of("8xh100").rates.nobody_serves().is_none());
+        let kept = crate::cache::Request { setting: setting("1xl4"), ..Default::default() };
+        let kept = crate::cache::answer(&rackmath_catalog::embedded(), &kept).unwrap();
+        assert_eq!(kept.nobody_serves.map(|why| why.says), Some("board_only".into()));
+    }
+
+    #[test]
     fn whole_racks_say_how_few_of_their_chips_the_traffic_needs() {
         let catalog = rackmath_catalog::embedded();
         let setting = Setting { model: "qwen3-32b".into(), on: "gb200-nvl72".into(), ..Setting::default() };

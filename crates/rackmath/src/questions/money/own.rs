@@ -347,6 +347,14 @@ fn provider(catalog: &Catalog, q: &Request, r: &Resolved, shape: Shape) -> Resul
         let (Some(usd), Some(rate)) = (q.reserved_usd_per_hour, q.reserved_tok_s) else {
             return Err(Error::value("reserved", "one of two", "both {reserved_usd_per_hour} and {reserved_tok_s}"));
         };
+        let other = q.provider_price.as_ref().or(q.provider.as_ref());
+        let expected = "one other side: reserved units, or a price of tokens";
+        refuse_if(
+            other.is_some(),
+            "provider_price",
+            format!("{} beside reserved units", other.map_or("", |o| o)),
+            expected,
+        )?;
         let usd = within("reserved_usd_per_hour", usd, 0.0, 1e6)?;
         let rate = within("reserved_tok_s", rate, 1e-3, 1e9)?;
         // The busiest hour must fit.

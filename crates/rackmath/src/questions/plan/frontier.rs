@@ -22,7 +22,7 @@ use crate::sides::{self, questions};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// Model, machine, workload, engines and limits.
-    #[schemars(extend("x-inner" = {"top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "simulate": {"x-flag": false}, "simulate_requests": {"x-flag": false}, "simulate_seed": {"x-flag": false}}))]
+    #[schemars(extend("x-inner" = {"top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "simulate": {"x-flag": false}, "simulate_requests": {"x-flag": false}, "simulate_seed": {"x-flag": false}, "ttft_ms": {"description": "Mean time to first token, at most."}, "tpot_ms": {"description": "Mean time per output token, at most."}, "e2e_ms": {"description": "Mean time of a whole request, at most."}}))]
     pub plan: plan::Request,
     /// Machines.
     #[schemars(extend("x-file" = "machine", "x-most" = [6, "plans side by side"]))]

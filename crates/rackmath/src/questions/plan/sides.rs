@@ -71,7 +71,7 @@ impl Measure {
     pub fn name(self) -> &'static str {
         match self {
             Self::UsdPerMtok => "cost",
-            Self::TokSPerChip => "throughput per chip",
+            Self::TokSPerChip => "throughput of a full chip",
             Self::TokSPerUser => "throughput per user",
             Self::TpotMs => "time per output token",
             Self::TtftMs => "time to first token",

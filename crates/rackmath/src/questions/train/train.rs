@@ -11,7 +11,7 @@ mod tuned;
 
 use crate::desk::prelude::*;
 use crate::extent::Extent;
-use crate::setting::machine as machine_named;
+use crate::setting::{machine as machine_named, paid};
 pub use run::{LossCard, RunCard};
 pub use solve::{Seek, SolvedChips, Unknown};
 pub use tuned::{Optimizer, PeakCard, TunedCard};
@@ -344,7 +344,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let cuts = stages;
     let stages: Vec<StageCard> =
         cuts.iter().map(|s| stage_memory(&prepared, &setup.stack.memory, s, &cut, m)).collect();
-    let stated = machine_named(&asked.on)?.1.or(r.price_usd_per_chip_hour);
+    let stated = paid(&asked.on, machine_named(&asked.on)?.1, r.price_usd_per_chip_hour)?;
     let price = stated.or(chip.usual_price().map(|p| p.value.as_per_hour()));
     let timed = run::Timed { seconds: time.total, tokens, chips, mfu, price };
     let run = run::run(catalog, r, asked.tokens, &setup.model, &timed)?;

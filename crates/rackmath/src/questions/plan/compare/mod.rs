@@ -135,7 +135,7 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let mut columns: Vec<Column> = Vec::new();
     let (mut limits, mut assumptions) = (Vec::new(), Vec::new());
     for (name, question) in questions {
-        let worked = Worked::new(catalog, &question, effort)?;
+        let worked = Worked::any(catalog, &question, effort)?;
         let a = worked.met(worked.answer()?)?;
         if columns.is_empty() {
             limits.clone_from(&a.limits);

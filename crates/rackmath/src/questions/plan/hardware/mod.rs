@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 pub struct Request {
     /// Model, workload, engines and limits; its machine does not count, its chips are how many of each are had, 8 unless
     /// given, 64 with a rate.
-    #[schemars(extend("x-inner" = {"chips": {"x-most": [16, "chips of every kind searched"]}, "top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "simulate": {"x-flag": false}, "simulate_requests": {"x-flag": false}, "simulate_seed": {"x-flag": false}, "on": {"x-flag": false}}))]
+    #[schemars(extend("x-inner" = {"chips": {"x-most": [16, "chips of every kind searched"]}, "top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "simulate": {"x-flag": false}, "simulate_requests": {"x-flag": false}, "simulate_seed": {"x-flag": false}, "ttft_ms": {"description": "Mean time to first token, at most."}, "tpot_ms": {"description": "Mean time per output token, at most."}, "e2e_ms": {"description": "Mean time of a whole request, at most."}, "on": {"x-flag": false}}))]
     #[educe(Default = plan::Request::default())]
     pub plan: plan::Request,
     /// Chips or systems to choose from; all chips with a price when empty.
@@ -345,6 +345,11 @@ fn verdict(rows: &[Row], out: &[Out], measure: Measure, chips: u64) -> Remark {
     let powers = powers(rows, measure);
     let named = |id| {
         let said = says(id).with("name", &best.name).with("measure", measure.name()).with("basis", basis.clone());
+        let [cost, hour] = [best.plan.usd_per_mtok.value, best.usd_per_chip_hour]
+            .map(|x| Some(x).filter(|x| *x > 0.0 && basis.is_some()));
+        let said = said
+            .with("cost", cost.map(DollarsPerToken::per_mtok))
+            .with("hour", hour.map(|x| DollarRate::checked(x / 3600.0)));
         said.with("powers", powers.clone())
     };
     let head = named("best_hardware");

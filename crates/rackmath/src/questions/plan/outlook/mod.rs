@@ -10,7 +10,7 @@ mod tests;
 
 use crate::desk::prelude::*;
 use crate::extent::Extent;
-use crate::plan::{self, Holds, Identity, Plan, Worked};
+use crate::plan::{self, Holds, Plan, Running, Worked};
 use rackmath_theory::plan::{Bound, Objective, Question, Ranked, Traffic};
 
 /// A plan's question, and by how much to move its inputs.
@@ -19,7 +19,7 @@ use rackmath_theory::plan::{Bound, Objective, Question, Ranked, Traffic};
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
     /// The plan's question.
-    #[schemars(extend("x-inner" = {"top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "simulate": {"x-flag": false}, "simulate_requests": {"x-flag": false}, "simulate_seed": {"x-flag": false}}))]
+    #[schemars(extend("x-inner" = {"top": {"x-flag": false}, "chips_per_host": {"x-flag": false}, "replay": {"x-flag": false}, "simulate": {"x-flag": false}, "simulate_requests": {"x-flag": false}, "simulate_seed": {"x-flag": false}, "ttft_ms": {"description": "Mean time to first token, at most."}, "tpot_ms": {"description": "Mean time per output token, at most."}, "e2e_ms": {"description": "Mean time of a whole request, at most."}}))]
     #[educe(Default = plan::Request::default())]
     pub plan: plan::Request,
     /// Share by which inputs are moved down and up.
@@ -79,6 +79,9 @@ pub struct Case {
     pub change: Option<f64>,
     /// Whether today's deployment still does.
     pub kept: Holds,
+    /// In how many replicas it does, where those of today are not enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u64>,
     /// How much worse than the best then today's deployment is, where it still does.
     pub regret: Option<f64>,
 }
@@ -160,7 +163,10 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
     let Some(best) = best else { return Ok(answer) };
     // Scores are compared in means, before and after a move.
     let base = worked.question.objective.score(&by_means.as_ref().unwrap_or(&best).estimate);
-    answer.inputs = inputs(catalog, r, &worked, (&worked.identity(best.index), base), effort)?;
+    if let Some(plan) = &answer.plan {
+        let today = Today { running: worked.running(plan), score: base };
+        answer.inputs = inputs(catalog, r, &worked, &today, effort)?;
+    }
     answer.robust = robust(&worked, &best)?;
     let (stages, end) = stages(&worked, &best);
     (answer.stages, answer.ends_by) = (stages, Some(end));
@@ -172,31 +178,42 @@ pub fn answer_on(catalog: &Catalog, r: &Request, effort: impl Into<Effort>) -> R
 pub fn extent(catalog: &Catalog, r: &Request) -> Result<Extent, Error> {
     let p = &r.plan;
     let given = [p.prefix_hit.is_some_and(|hit| hit > 0.0), p.acceptance.is_some()].iter().filter(|g| **g).count();
-    // Prompts and answers are always varied; each end is prepared anew.
+    // Prompts and answers are always varied; each end is prepared anew, and what is kept of the plan is simulated there as the plan is.
     let spaces = 1 + 2 * (2 + given);
+    // Prices and traffic are asked of the same space.
+    let asked = 2 * (1 + p.setting.on.split(',').count());
     let one = plan::extent(catalog, p)?;
-    // The plan itself is simulated, its moves are not.
-    Ok(one + (one * (spaces - 1) as f64).in_means())
+    Ok(one * spaces as f64 + one.simulation() * asked as f64)
 }
 
 /// The score of the best then, and what becomes of today's plan.
-fn case(worked: &Worked, value: Remark, (plan, base): (&Identity, f64)) -> Result<Case, Error> {
+fn case(worked: &Worked, value: Remark, today: &Today) -> Result<Case, Error> {
     let objective = worked.question.objective;
     let best = worked.best(&worked.question)?;
     let score = best.as_ref().map(|b| objective.score(&b.estimate));
-    // What was simulated may fill the chips for prompts more than means can tell of.
-    let wide = worked.outrun();
-    let kept = wide.kept(plan);
-    let held = kept.plan.as_ref().filter(|_| matches!(kept.holds, Holds::AsIs | Holds::Retuned));
-    let theirs = held.and_then(|p| wide.score_of(p.index));
+    let kept = worked.kept(&today.running)?;
+    let held = kept.plan.filter(|_| kept.holds.does());
+    let theirs = held.as_ref().and_then(|p| worked.score_in(p.index, p.replicas));
     let share = |now: f64, then: f64| (now - then) / then.abs();
+    // What holds and is better than the best by means is the best.
+    let (best, score) = match (theirs, score) {
+        (Some(mine), s) if s.is_none_or(|s| mine < s) => (held.as_ref().map(|p| p.deployment.clone()), Some(mine)),
+        _ => (best.map(|b| worked.words(b.index)), score),
+    };
     Ok(Case {
         value,
-        deployment: best.map(|b| worked.words(b.index)),
-        change: score.map(|s| share(s, base)),
+        deployment: best,
+        change: score.map(|s| share(s, today.score)),
         kept: kept.holds,
+        replicas: held.map(|p| p.replicas).filter(|n| *n != today.running.replicas),
         regret: theirs.zip(score).map(|(mine, best)| share(mine, best).max(0.0)),
     })
+}
+
+/// Today's deployment, and what it scores in means.
+struct Today {
+    running: Running,
+    score: f64,
 }
 
 /// Sets an input of a request.
@@ -206,7 +223,7 @@ fn inputs(
     catalog: &Catalog,
     r: &Request,
     worked: &Worked,
-    base: (&Identity, f64),
+    today: &Today,
     effort: &Effort,
 ) -> Result<Vec<Input>, Error> {
     let mut all = Vec::new();
@@ -215,14 +232,14 @@ fn inputs(
     for (at, (id, price)) in machines.iter().enumerate().filter(|(_, m)| m.1 > 0.0) {
         let (low, high) = worked.price_range(at).filter(|(l, h)| *l < *h).unwrap_or((down, up));
         let value = |factor: f64| says("a_dollar_rate").with("x", DollarRate::checked(price * factor / 3600.0));
-        let at = |factor: f64| case(&worked.priced(at, factor), value(factor), base);
+        let at = |factor: f64| case(&worked.priced(at, factor), value(factor), today);
         all.push(Input { name: says("chip_price").with("of", id), low: at(low)?, high: at(high)? });
     }
     let moved = |name: &'static str, value: &dyn Fn(f64) -> f64, set: Set, kind: &'static str| {
         let at = |factor: f64| {
             let mut moved = r.plan.clone();
             set(&mut moved, value(factor));
-            case(&Worked::new(catalog, &moved, effort)?, says(kind).with("x", value(factor)), base)
+            case(&Worked::new(catalog, &moved, effort)?, says(kind).with("x", value(factor)), today)
         };
         Ok::<_, Error>(Input { name: says(name), low: at(down)?, high: at(up)? })
     };
@@ -232,7 +249,7 @@ fn inputs(
     if let Traffic::Rate(rate) = worked.question.traffic {
         let at = |factor: f64| {
             let question = Question { traffic: Traffic::Rate(rate * factor), ..worked.question };
-            case(&worked.asked(question), says("per_second").with("x", rate * factor), base)
+            case(&worked.asked(question), says("per_second").with("x", rate * factor), today)
         };
         all.push(Input { name: says("request_rate"), low: at(down)?, high: at(up)? });
     }
@@ -320,10 +337,16 @@ fn verdict(a: &Answer) -> Remark {
         let worst = [&first.low, &first.high].into_iter().filter_map(|c| c.change).map(f64::abs).fold(0.0, f64::max);
         parts.push(says("matters_most").with("input", first.name.clone()).with("by", worst));
     }
-    let breaks = |c: &Case| matches!(c.kept, Holds::Breaks | Holds::No);
-    let broken = a.inputs.iter().filter(|i| breaks(&i.low) || breaks(&i.high));
-    let broken: Vec<Remark> = broken.map(|i| i.name.clone()).collect();
-    parts.push(if broken.is_empty() { says("holds_throughout") } else { says("breaks_when").with("inputs", broken) });
+    let when = |does: fn(Holds) -> bool| {
+        let some = a.inputs.iter().filter(|i| does(i.low.kept) || does(i.high.kept));
+        Some(some.map(|i| i.name.clone()).collect::<Vec<_>>()).filter(|names| !names.is_empty())
+    };
+    let (broken, scaled) = (when(|kept| !kept.does()), when(|kept| kept == Holds::Scaled));
+    if broken.is_none() && scaled.is_none() {
+        parts.push(says("holds_throughout"));
+    }
+    parts.extend(broken.map(|inputs| says("breaks_when").with("inputs", inputs)));
+    parts.extend(scaled.map(|inputs| says("scaled_when").with("inputs", inputs)));
     parts.push(match &a.robust {
         Some(r) if r.same => says("robust_too"),
         Some(r) if r.premium < 1e-9 => says("robust_for_nothing"),

@@ -37,6 +37,23 @@ fn the_deployment_it_speaks_of_is_the_one_that_is_planned() {
 }
 
 #[test]
+fn todays_deployment_is_as_it_is_only_in_its_replicas() {
+    let mut r = request();
+    r.plan = plan::Request::of("qwen3-32b", "16xh200@3.00");
+    (r.plan.isl, r.plan.osl, r.plan.rate_per_s) = (Some(3000.0), Some(400.0), Some(12.0));
+    (r.plan.tpot_ms, r.plan.ttft_ms) = (Some(35.0.into()), Some(1000.0.into()));
+    let a = answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap();
+    let of = |name: &str| a.inputs.iter().find(|i| i.name.says == name).unwrap();
+    assert_ne!(of("tokens_of_prompt").high.kept, Holds::AsIs, "prompts of 3,600 do not fit beside each other");
+    for input in &a.inputs {
+        for case in [&input.low, &input.high] {
+            assert_eq!(case.kept == Holds::Scaled, case.replicas.is_some(), "{}", input.name.says);
+        }
+    }
+    assert_ne!(a.verdict.with.get("parts"), None);
+}
+
+#[test]
 fn nothing_to_look_out_for_where_nothing_fits() {
     let mut r = request();
     r.plan.setting.model = "deepseek-v3".into();

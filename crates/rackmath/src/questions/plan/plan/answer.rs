@@ -12,7 +12,7 @@ use crate::estimate::{Breakdown, breakdown};
 use crate::frontier::users_and;
 use crate::simulate::Percentiles;
 use rackmath_theory::layout::domain;
-use rackmath_theory::plan::{Estimate, Objective, Ranked};
+use rackmath_theory::plan::{Estimate, Near, Objective, Ranked};
 use rackmath_theory::power::{Busy, drawn};
 use rackmath_theory::steady::{Load, Requests, Steady};
 
@@ -205,6 +205,9 @@ pub struct Relaxation {
     pub factor: f64,
     /// The deployment that reaches it.
     pub by: Remark,
+    /// The same as it was found, until it is simulated.
+    #[serde(skip)]
+    pub(super) near: Option<Near>,
 }
 
 /// What a limit costs.

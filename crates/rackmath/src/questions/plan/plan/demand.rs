@@ -201,7 +201,10 @@ impl Worked {
     pub(super) fn at_mean(&self, r: &Ranked) -> Option<MeanTraffic> {
         let w = &self.ask.workload;
         let rate = w.mean_rate.filter(|_| w.peak > 1.0)?;
-        let mean = self.space.estimate(r.index, w.requests.output, Traffic::Rate(rate))?;
+        // As few as the means need, or as get no more each than at the peak, which they are known to hold.
+        let by_means = self.space.estimate(r.index, w.requests.output, Traffic::Rate(rate))?.replicas;
+        let as_busy = (r.estimate.replicas / w.peak * (1.0 - 1e-12)).ceil().max(1.0);
+        let mean = self.space.replicated(r.index, w.requests.output, (by_means.min(as_busy), rate))?;
         Some(MeanTraffic {
             rate_per_s: rate,
             peak_rate_per_s: rate * w.peak,

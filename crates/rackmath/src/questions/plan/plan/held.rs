@@ -9,13 +9,13 @@
 //! Means exclude only by far: what is [`SLOW`] times over a limit on tokens or [`LATE`] times over one on first tokens, and
 //! what cannot serve the rate when it is full. Assumes: the simulated times fall with less load on each replica.
 
-use super::kept::Identity;
+use super::kept::{Identity, Running};
 use super::trial::{Asked, FEWEST, Load, RUNS, asking, name};
 use super::worked::{Choice, Worked};
-use super::{Answer, Ask, Plan};
+use super::{Answer, Ask, Plan, Relaxation};
 use crate::desk::prelude::*;
 use crate::simulate::{Comes, Percentiles, Stage, Times, What};
-use rackmath_theory::plan::{Bound, Configuration, Estimate, Question, Ranked, Traffic, search_all};
+use rackmath_theory::plan::{Bound, Configuration, Estimate, Near, Question, Ranked, Traffic, search_all};
 
 /// Share of a replica that is free below which it is nearly full.
 const FREE: f64 = 0.1;
@@ -55,6 +55,13 @@ struct Held {
     comes: Comes,
     /// Replicas beyond those that the means need; none without a rate, where the load is smaller instead.
     more: Option<u64>,
+}
+
+/// A deployment of another question in the replicas it has.
+pub(super) enum Alone {
+    Holds(Box<Plan>),
+    /// What it does, and the limits that it breaks; none where more comes than it serves.
+    Breaks(Box<Plan>, Vec<Remark>),
 }
 
 /// What was tried, and what was not.
@@ -123,7 +130,8 @@ impl Worked {
 
     /// What users meet: of the best plan where it can be told, which then has the means of that; of all under limits on
     /// percentiles, or where the best does not keep its limits on means.
-    pub(crate) fn met(&self, mut answer: Answer) -> Result<Answer, Error> {
+    pub(crate) fn met(&self, answer: Answer) -> Result<Answer, Error> {
+        let mut answer = self.moves_that_hold(answer)?;
         if self.on_percentiles() {
             return self.held(answer);
         }
@@ -147,6 +155,47 @@ impl Worked {
         answer.plans[0] = self.with_met(best.clone(), &met, comes);
         let over = (!over.is_empty()).then(|| says("means_over").with("times", over));
         Ok(self.marked(answer, over))
+    }
+
+    /// Moves of single limits that hold when they are made: what they give is simulated, and a limit on a time is one on what users meet.
+    fn moves_that_hold(&self, mut answer: Answer) -> Result<Answer, Error> {
+        let simulated = self.simulates() && self.traffic_is_given() && answer.plans.is_empty();
+        if !simulated || answer.relaxations.is_empty() {
+            return Ok(answer);
+        }
+        let mut all = Vec::new();
+        for moved in std::mem::take(&mut answer.relaxations) {
+            all.extend(self.move_that_holds(moved)?);
+        }
+        answer.verdict = if all.is_empty() { says("no_move_holds") } else { self.verdict(&[], &all) };
+        answer.relaxations = all;
+        Ok(answer)
+    }
+
+    /// A move as far as it has to go, or none where it does not help; as the means say where it cannot be simulated.
+    fn move_that_holds(&self, moved: Relaxation) -> Result<Option<Relaxation>, Error> {
+        let Some(near) = moved.near else { return Ok(Some(moved)) };
+        let Ok((run, _)) = self.met_by(&self.plan_beside(&near.ranked, None))? else { return Ok(Some(moved)) };
+        let (met, asked) = (&run.met, self.question.limits.get(near.bound).unwrap_or(f64::INFINITY));
+        let own = |t: &&Times| bound_of(t.metric) == Some(near.bound);
+        if !met.queue_grows && met.times.iter().filter(|t| !own(t)).all(|t| t.over(Times::limited_ms) <= 1.0) {
+            // What users meet then is what a limit on a time has to be.
+            let time = met.times.iter().find(own).filter(|t| t.over(Times::limited_ms) > 1.0);
+            let to = |t: &Times| {
+                let (needed, factor) =
+                    (super::why::amount(near.bound, t.limited_ms() / 1e3), t.over(Times::limited_ms));
+                Relaxation { needed, factor, ..moved.clone() }
+            };
+            return Ok(Some(time.map_or_else(|| moved.clone(), to)));
+        }
+        let Some(u) = self.unit(near.ranked.index).filter(|_| near.bound == Bound::Chips) else { return Ok(None) };
+        let Some((steps, _)) = self.least(&u, u.load.steps(), true)? else { return Ok(None) };
+        let Some(estimate) = self.at(&u, steps) else { return Ok(None) };
+        let near = Near { ranked: Ranked { estimate, ..near.ranked }, ..near };
+        let (needed, said) = self.taken(&near);
+        let (by, factor) = (self.several(&near.ranked), needed / asked);
+        let more = Relaxation { needed: said, factor, by, near: Some(near), ..moved };
+        Ok(self.affords(&near).then_some(more))
     }
 
     /// An answer whose best was simulated: its chart and verdict.
@@ -257,16 +306,34 @@ impl Worked {
         Ok(self.with_met(plan, &met, comes))
     }
 
-    /// A deployment of another question as it was, in so many replicas, where it keeps the limits under this one's traffic.
-    pub(crate) fn in_its_replicas(&self, old: &Identity, replicas: u64) -> Result<Option<Plan>, Error> {
+    /// A deployment of another question as it was, simulated under this one's traffic; none where it cannot be.
+    pub(super) fn alone(&self, running: &Running) -> Result<Option<Alone>, Error> {
+        let Running { identity: old, replicas, sequences } = running;
+        let replicas = *replicas;
         let unit = self.simulates().then(|| self.as_it_was(old)).flatten().and_then(|r| self.unit(r.index));
         let Some(Unit { index, load: Load::Open { rate, users, .. }, full }) = unit else { return Ok(None) };
-        if self.staged_for(&self.ask.simulate, &self.chosen(index)).is_err() {
+        if !self.traffic_is_given() || self.staged_for(&self.ask.simulate, &self.chosen(index)).is_err() {
             return Ok(None);
         }
-        let load = Load::Open { rate, replicas, users };
-        let met = self.meets(index, load)?;
-        let held = met.met.hold().then(|| self.settled(&Unit { index, load, full }, 0, met).ok()).flatten();
+        let (q, load) = (&self.question, Load::Open { rate, replicas, users });
+        let met = self.meets_with(index, load, Some(*sequences))?;
+        let over = met.met.times.iter().filter(|t| !met.met.queue_grows && t.over(Times::limited_ms) > 1.0);
+        let mut broken: Vec<Remark> = over.filter_map(limit).collect();
+        let Some(estimate) = self.space.replicated(index, q.output, (replicas as f64, rate)) else { return Ok(None) };
+        broken.extend(super::why::broken(q, &estimate, &OTHERS));
+        if met.met.hold() && broken.is_empty() {
+            let held = self.settled(&Unit { index, load, full }, 0, met).ok();
+            return Ok(held.map(|held| Alone::Holds(Box::new(self.held_plan(&held, &held)))));
+        }
+        let plan = self.plan_beside(&Ranked { index, family: self.space.family(index), estimate }, None);
+        Ok(Some(Alone::Breaks(Box::new(self.with_met(plan, &met, load.comes())), broken)))
+    }
+
+    /// The same in as many replicas as it takes, where they help.
+    pub(super) fn in_more_replicas(&self, old: &Identity) -> Result<Option<Plan>, Error> {
+        let Some(u) = self.as_it_was(old).and_then(|r| self.widest(r.index)) else { return Ok(None) };
+        let Some((steps, met)) = self.least(&u, u.load.steps(), true)? else { return Ok(None) };
+        let held = self.settled(&u, steps, met).ok();
         Ok(held.map(|held| self.held_plan(&held, &held)))
     }
 
@@ -313,6 +380,11 @@ impl Worked {
     /// The same at a load: with as many requests in flight as memory and engine hold, and where its tokens are too slow then,
     /// with as many as their mean allows.
     fn meets(&self, index: u64, load: Load) -> Result<Run, Error> {
+        self.meets_with(index, load, None)
+    }
+
+    /// The same with so many requests in flight of a group at most, where that is said.
+    fn meets_with(&self, index: u64, load: Load, sequences: Option<f64>) -> Result<Run, Error> {
         let (asked, own) = (&self.ask.simulate, self.chosen(index));
         let full = self.rungs(index).map(|(_, e)| e).max_by(|a, b| a.rate.total_cmp(&b.rate));
         let nearly = full.is_some_and(|e| Self::kept_free(load, &e) < FREE);
@@ -341,6 +413,9 @@ impl Worked {
             short if nearly && asked.settled > asked.requests && short.met.hold() => of(sequences, asked.settled),
             short => Ok(short),
         };
+        if let Some(given) = sequences {
+            return run(given);
+        }
         let wide = run(most)?;
         let judged = wide.surely.as_ref().unwrap_or(&wide.met);
         let slow =
@@ -541,8 +616,9 @@ impl Worked {
         let worst = met.times.iter().max_by(|a, b| a.over(Times::limited_ms).total_cmp(&b.over(Times::limited_ms)));
         let missed = worst.filter(|t| t.over(Times::limited_ms) > 1.0).and_then(time);
         let (Load::Open { replicas, .. } | Load::Part { replicas, .. }) = load else { return Ok(why) };
-        let said = why.with("fewer", missed.is_some().then_some(replicas)).with("missed", missed);
-        Ok(said.with("grows", met.queue_grows.then_some(true)))
+        let behind = (met.queue_grows || missed.is_none()).then_some(replicas);
+        let missed = missed.filter(|_| behind.is_none());
+        Ok(why.with("behind", behind).with("fewer", missed.is_some().then_some(replicas)).with("missed", missed))
     }
 
     /// How far off a unit is at the least load tried.
@@ -568,6 +644,21 @@ fn held_words(h: &Held, plan: &Plan) -> Remark {
     let times: Vec<Remark> = h.met.met.times.iter().filter_map(time).collect();
     let said = says("plan_held").with("times", times).with("free", 1.0 - plan.busy).with("share", h.met.met.goodput);
     said.with("more", h.more.filter(|n| *n > 0)).with("enough", h.more == Some(0))
+}
+
+/// What a limit on a time is on.
+fn bound_of(what: What) -> Option<Bound> {
+    match what {
+        What::Ttft => Some(Bound::Ttft),
+        What::Tpot => Some(Bound::Tpot),
+        What::E2e => Some(Bound::E2e),
+        _ => None,
+    }
+}
+
+/// The limit that a time is held against.
+fn limit(t: &Times) -> Option<Remark> {
+    Some(super::why::limit(bound_of(t.metric)?, t.limit_ms? / 1e3).with("percentile", t.percentile))
 }
 
 /// A time beside its limit, and what that is on.

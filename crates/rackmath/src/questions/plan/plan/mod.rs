@@ -27,7 +27,7 @@ pub use answer::{Answer, Boards, Plan, Point, PoolPlan, Relaxation, Shadow};
 pub use demand::{Draws, MeanTraffic};
 pub use fleet::PartCard;
 pub use handover::{Command, File, Handover, HandoverRequest};
-pub(crate) use kept::Identity;
+pub(crate) use kept::Running;
 pub use kept::{Holds, Kept};
 pub use layouts::Steps;
 pub use offload::OffloadCard;
@@ -44,7 +44,7 @@ use crate::desk::host::{Host, host};
 use crate::desk::prelude::*;
 use crate::extent::Extent;
 use crate::layout::DegreesRequest;
-use crate::setting::{LAYERED, PriceSource, checkpoint, common_basis, find, formats};
+use crate::setting::{LAYERED, PriceSource, checkpoint, common_basis, find, formats, with_price};
 use crate::support::Standing;
 use offload::Fetch;
 use prepare::Entry;
@@ -153,7 +153,7 @@ pub struct Request {
     pub cost_usd_per_mtok: Option<f64>,
     /// Dollars per hour, at most.
     pub budget_usd_per_hour: Option<f64>,
-    /// Watts of the chips, at most.
+    /// Power at most: of chips with their share of host and cooling where that is known, else their design power.
     pub power_w: Option<f64>,
     /// What is best.
     #[schemars(extend("x-flag" = "objective minimize"))]
@@ -279,6 +279,8 @@ struct Machine {
     price_source: PriceSource,
     watts: f64,
     prompts_only: bool,
+    /// What a cloud calls it.
+    instance: Option<String>,
     /// Memory of its hosts, where caches may be kept there.
     host: Option<Host>,
 }
@@ -468,6 +470,7 @@ impl Ask {
 
 fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> {
     let basis = like_with_like(catalog, r)?;
+    let host_of = r.handover.as_ref().and_then(|h| h.chips_per_host);
     let one = |(at, (on, prompts_only)): (usize, (&str, bool))| {
         let none = on.split_once(['x', 'X']).is_some_and(|(n, _)| n.parse() == Ok(0));
         refuse_if(none, "chips", format!("0 in \"{on}\""), "at least one chip")?;
@@ -480,7 +483,12 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> 
             at,
             links: resolved.links.clone(),
             chips: system.n_chips,
-            bought_by: if r.whole_hosts { system.chip.chips_per_host() } else { 1 },
+            bought_by: match host_of.or(system.rented) {
+                _ if !r.whole_hosts => 1,
+                Some(n) => n,
+                None => system.chip.chips_per_host(),
+            },
+            instance: instance(on, &system),
             usd_s: resolved.chip_price.get(),
             price_source: resolved.price_source.clone(),
             watts,
@@ -490,6 +498,13 @@ fn machines(catalog: &Catalog, r: &Request) -> Result<Vec<Arc<Machine>>, Error> 
         }))
     };
     names(r).enumerate().map(one).collect()
+}
+
+/// The name by which a cloud rents a machine, where that is not the catalogue's own: the price of its chip is then not its price.
+fn instance(on: &str, system: &System) -> Option<String> {
+    let name = with_price(on).0;
+    let ours = name.contains(&system.id) || name.contains(&system.chip.id);
+    (system.rented.is_some() && !ours).then(|| name.to_owned())
 }
 
 /// The machines by name, and whether they are for prompts alone.

@@ -172,8 +172,54 @@ fn a_peak_is_planned_as_so_much_traffic_and_the_mean_needs_no_more() {
     assert_eq!((planned.index, planned.replicas), (peak.index, peak.replicas));
     assert!(mean.replicas <= planned.replicas && mean.replicas >= 1);
     assert!((mean.usd_per_mtok_always_on / planned.usd_per_mtok.value - 3.0).abs() < 1e-9);
+    // What carries three times the mean in three replicas carries the mean in one.
+    let as_busy = (planned.replicas as f64 / 3.0).ceil() as u64;
+    assert!(mean.replicas <= as_busy, "{} of {}", mean.replicas, planned.replicas);
     r.draws.peak_over_mean = Some(0.5);
     assert!(answer_on(&catalog(), &r, 1).is_err());
+}
+
+#[test]
+fn an_instance_is_paid_whole_and_a_host_has_the_chips_it_is_said_to_have() {
+    let on = |name: &str, per_host: Option<u64>, rate: f64| {
+        let mut r = Request { rate_per_s: Some(rate), disaggregated: false, ..Request::of("llama-3.1-8b", name) };
+        (r.isl, r.osl, r.ttft_ms) = (Some(1000.0), Some(300.0), Some(500.0.into()));
+        r.handover = per_host.map(|n| HandoverRequest { chips_per_host: Some(n), ..HandoverRequest::default() });
+        best(&r).unwrap()
+    };
+    // Four L40S are rented under this name, whatever is put to use; two hosts of it have eight.
+    assert_eq!((on("g6e.12xlarge", None, 10.0).chips, on("4xl40s", None, 10.0).chips), (4, 3));
+    assert_eq!(on("2xg6e.12xlarge", None, 40.0).chips % 4, 0);
+    assert_eq!(catalog().system("2xp5en.48xlarge").unwrap().n_chips, 16);
+    // Of hosts of eight H100 one is paid, of hosts of four half of that.
+    assert_eq!((on("16xh100", None, 40.0).chips, on("16xh100", Some(4), 40.0).chips), (8, 4));
+}
+
+#[test]
+fn a_price_is_given_once() {
+    let mut r = request("16xh200@3.00");
+    r.setting.price_usd_per_chip_hour = Some(2.0);
+    let refused = answer_on(&catalog(), &r, 1).unwrap_err().to_string();
+    assert!(refused.contains("price = 2") || refused.contains("price_usd_per_chip_hour = 2"), "{refused}");
+    r.setting.on = "16xh200".into();
+    assert!(answer_on(&catalog(), &r, 1).is_ok());
+}
+
+#[test]
+fn a_move_that_is_offered_is_paid_in_whole_hosts_and_holds_when_it_is_simulated() {
+    // Nine single chips would do for $0.163, sixteen in whole hosts would not; and the nine do not keep up.
+    let mut r = Request { rate_per_s: Some(20.0), cost_usd_per_mtok: Some(0.2), ..Request::of("qwen3-32b", "8xh100") };
+    (r.isl, r.osl) = (Some(1000.0), Some(1000.0));
+    let none = answer_on(&catalog(), &r, 1).unwrap();
+    assert!(none.plans.is_empty() && none.relaxations.iter().all(|m| m.limit != "chips"), "{:?}", none.relaxations);
+    // What fills a pipeline unevenly does not keep up with what its means would serve.
+    let nine = Request { cost_usd_per_mtok: None, ..r };
+    let nine = Request { setting: Setting { on: "9xh100".into(), ..nine.setting.clone() }, ..nine };
+    let plans = answer_on(&catalog(), &nine, 1).unwrap().plans;
+    for plan in plans {
+        let places = plan.sequences * plan.replicas as f64;
+        assert!(plan.concurrency <= 2.0 * places, "Little: {} in flight in {places} places", plan.concurrency);
+    }
 }
 
 #[test]

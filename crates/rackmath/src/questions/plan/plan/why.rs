@@ -4,6 +4,7 @@ use super::search::{Move, moves, unlimited};
 use super::{Machine, Plan, Relaxation, Searched, Shadow, SpareCard, Sure, Worked};
 use crate::desk::prelude::*;
 use crate::estimate::Piece;
+use crate::setting::PriceSource;
 use crate::support::Verdict;
 use rackmath_theory::plan::{Bound, Estimate, Near, Question, Ranked, Traffic};
 use rackmath_theory::{count as parameters, kv};
@@ -113,7 +114,7 @@ impl Worked {
     }
 
     /// What a deployment takes of what a limit is on; of chips also how many are paid, where those are whole hosts and more.
-    fn taken(&self, n: &Near) -> (f64, Remark) {
+    pub(super) fn taken(&self, n: &Near) -> (f64, Remark) {
         let taken = n.bound.amount(&n.ranked.estimate);
         let paid = Some(self.paid(n, taken)).filter(|paid| *paid > taken && n.bound == Bound::Chips);
         (taken, amount(n.bound, taken).with("paid", paid))
@@ -131,12 +132,27 @@ impl Worked {
         (amount / host * (1.0 - 1e-9)).ceil() * host
     }
 
+    /// Whether limits on dollars and watts are kept when all of the chips are bought that the move takes: hosts are paid whole.
+    pub(super) fn affords(&self, n: &Near) -> bool {
+        let e = &n.ranked.estimate;
+        let more = if n.bound == Bound::Chips { self.paid(n, e.chips) / e.chips } else { 1.0 };
+        let all = Estimate {
+            usd_per_hour: e.usd_per_hour * more,
+            usd_per_mtok: e.usd_per_mtok * more,
+            watts: e.watts * more,
+            ..*e
+        };
+        let paid = [Bound::UsdPerHour, Bound::UsdPerMtok, Bound::Watts];
+        over(&self.question, &all, &paid).all(|bound| bound == n.bound)
+    }
+
     pub(super) fn relaxations(&self, near: &[Near]) -> Vec<Relaxation> {
         let q = &self.question;
         let one = |n: &Near| {
-            let asked = q.limits.get(n.bound)?;
+            let asked = q.limits.get(n.bound).filter(|_| self.affords(n))?;
             let (needed, said) = self.taken(n);
             Some(Relaxation {
+                near: Some(*n),
                 limit: n.bound.name().into(),
                 asked: amount(n.bound, asked),
                 needed: said,
@@ -145,6 +161,12 @@ impl Worked {
             })
         };
         near.iter().filter_map(one).collect()
+    }
+
+    /// Instances of a cloud whose price is made of that of their chips.
+    fn priced_by_chip(&self) -> Option<Vec<&str>> {
+        let listed = self.ask.machines.iter().filter(|m| matches!(m.price_source, PriceSource::Listed(_)));
+        Some(listed.filter_map(|m| m.instance.as_deref()).collect::<Vec<_>>()).filter(|names| !names.is_empty())
     }
 
     pub(super) fn verdict(&self, plans: &[Plan], relaxations: &[Relaxation]) -> Remark {
@@ -157,7 +179,11 @@ impl Worked {
                 .with("sure", best.sure.as_ref().map(Sure::words));
             let dear = self.question.limits.get(Bound::UsdPerMtok).map(DollarsPerToken::per_mtok);
             let size = size.with("within", dear).with("speed", dear.map(|_| best.tok_s_per_user.value));
-            return size.with("cost", cost).with("basis", self.price_kinds()).with("ttft", ttft).with("tpot", tpot);
+            let size =
+                size.with("cost", cost).with("basis", self.price_kinds()).with("instance", self.priced_by_chip());
+            let always = best.mean_traffic.as_ref().map(|m| DollarsPerToken::per_mtok(m.usd_per_mtok_always_on));
+            let size = size.with("always", always);
+            return size.with("ttft", ttft).with("tpot", tpot);
         }
         if let Some(why) = self.not_possible() {
             return why;
@@ -173,7 +199,7 @@ impl Worked {
             return said.with("by", &cheapest.by).with("basis", self.price_kinds());
         }
         let said = says(if relaxations.is_empty() { "no_single_move" } else { "single_moves" });
-        if self.on_percentiles() { said.with("means", true) } else { said }
+        if self.on_percentiles() && !self.traffic_is_given() { said.with("means", true) } else { said }
     }
 
     /// None where there is a plan, or where limits can be met one by one.

@@ -71,14 +71,14 @@ impl Worked {
             return Err(Error::value(
                 field,
                 limit,
-                "a limit on the mean, such as 30ms: percentiles are for `plan` alone",
+                "a limit on the mean, such as 30ms: percentiles are for `plan`, `whatif` and `compare`",
             ));
         }
         Self::any(catalog, request, effort)
     }
 
     /// Resolves every name and prepares every deployment.
-    pub(super) fn any(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<Self, Error> {
+    pub(crate) fn any(catalog: &Catalog, request: &Request, effort: &Effort) -> Result<Self, Error> {
         let said = flags::obeyed(catalog, request)?;
         let mut ask = Ask::new(catalog, said.as_ref().map_or(request, |(asked, _)| asked))?;
         if let Some((_, launch)) = &said {
@@ -157,6 +157,9 @@ impl Worked {
     pub(crate) fn workload(&self) -> Remark {
         let r = &self.ask.requests;
         let traffic = says("traffic_and_lengths").with("traffic", why::traffic(self.question.traffic));
+        let w = &self.ask.workload;
+        let traffic = traffic.with("peak", Some(w.peak).filter(|peak| *peak > 1.0)).with("mean", w.mean_rate);
+        let traffic = traffic.with("free", Some(w.headroom).filter(|share| *share > 0.0));
         let lengths = traffic.with("input", r.input).with("output", r.output);
         lengths.with("cached", Some(r.cached).filter(|hit| *hit > 0.0)).with("fetched", self.ask.offload)
     }
@@ -171,10 +174,17 @@ impl Worked {
         self.ask.requests.cached
     }
 
-    /// The score of a configuration under the question.
-    pub(crate) fn score_of(&self, index: u64) -> Option<f64> {
-        let q = &self.question;
-        self.space.estimate(index, q.output, q.traffic).map(|e| q.objective.score(&e))
+    /// The score of a configuration in so many replicas under the question.
+    pub(crate) fn score_in(&self, index: u64, replicas: u64) -> Option<f64> {
+        let (q, wide) = (&self.question, self.outrun());
+        let given = self.traffic_is_given();
+        let estimate = wide.space.estimate(index, q.output, q.traffic)?;
+        let estimate = if given {
+            wide.space.replicated(index, q.output, (replicas as f64, estimate.throughput / q.output))?
+        } else {
+            estimate
+        };
+        Some(q.objective.score(&estimate))
     }
 
     pub(crate) fn limits(&self) -> Vec<Remark> {

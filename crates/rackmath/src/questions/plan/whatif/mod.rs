@@ -3,8 +3,8 @@
 use crate::desk::prelude::*;
 use crate::field::{self, Field, Unit, put};
 use crate::plan::{self, Holds, Kept, Plan, Relaxation, Worked};
+use crate::setting::{machine, with_price, without_prices};
 use crate::sides::Measure;
-use crate::simulate::Percentiles;
 use serde_json::Value;
 
 /// A plan's question and what is changed in it.
@@ -84,45 +84,33 @@ pub struct Difference {
 pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>) -> Result<Answer, Error> {
     let effort = &effort.into();
     let (changed, changes) = applied(request)?;
-    let was = Worked::new(catalog, &request.plan, effort)?;
+    let was = Worked::any(catalog, &request.plan, effort)?;
     let old = was.met(was.answer()?)?;
-    let worked = Worked::new(catalog, &changed, effort)?;
+    let worked = Worked::any(catalog, &changed, effort)?;
     let new = worked.met(worked.answer()?)?;
-    let (before, after) = (old.plans.first(), new.plans.first());
-    let none = Kept { holds: Holds::No, plan: None, broken: Vec::new() };
-    let identity = before.map(|plan| was.identity(plan.index));
-    let mut kept = identity.as_ref().map_or(none, |identity| worked.outrun().kept(identity));
+    let before = old.plans.first();
+    let running = before.map(|plan| was.running(plan));
+    let mut kept = running.as_ref().map_or_else(|| Ok(Kept::default()), |running| worked.kept(running))?;
+    let (mut after, given) = (new.plans.first().cloned(), worked.traffic_is_given());
+    // What holds and is better than whatever the search tried is the best.
+    let best = Measure::made_best(worked.question.objective);
+    if let Some(plan) = kept.plan.as_ref().filter(|_| given && kept.holds.does())
+        && after.as_ref().is_none_or(|after| better(best, plan, after))
+    {
+        after = Some(plan.clone());
+    }
+    let unit = |plan: &Plan| worked.identity(plan.index);
     // Kept, it has the machine of the new question.
-    let now = kept.plan.as_ref().map(|plan| worked.identity(plan.index)).or(identity.clone());
-    let same = now.zip(after).is_some_and(|(now, after)| now.same(&worked.identity(after.index)));
-    // Under traffic requests in flight are no choice: the same deployment is what the best is.
-    kept = match (&kept.plan, after) {
-        (Some(_), Some(after)) if same && after.percentiles.is_some() => {
-            let runs_on = identity.is_some_and(|was| was.unchanged(&worked.identity(after.index)));
-            let holds = if runs_on { Holds::AsIs } else { kept.holds };
-            let broken = if runs_on { Vec::new() } else { kept.broken };
-            Kept { holds, plan: Some(after.clone()), broken }
-        }
-        _ => {
-            let mut plan = kept.plan.map(|plan| worked.plan_met(plan)).transpose()?;
-            // Looser limits let more requests in flight, which then take more replicas: as many as there were may do as they are.
-            if let (Some(was), Some(identity)) = (before, &identity)
-                && plan.as_ref().is_some_and(|plan| plan.replicas > was.replicas)
-            {
-                plan = worked.outrun().in_its_replicas(identity, was.replicas)?.or(plan);
-            }
-            let runs_on = |plan: &Plan| {
-                let holds = plan.percentiles.as_ref().is_some_and(Percentiles::hold);
-                holds && identity.as_ref().is_some_and(|was| was.unchanged(&worked.identity(plan.index)))
-            };
-            match plan {
-                Some(plan) if kept.holds == Holds::Retuned && runs_on(&plan) => {
-                    Kept { holds: Holds::AsIs, plan: Some(plan), broken: Vec::new() }
-                }
-                plan => Kept { plan, ..kept },
-            }
-        }
+    let now = kept.plan.as_ref().map(unit).or(running.map(|running| running.identity));
+    let both = now.zip(after.as_ref());
+    let alike = match &both {
+        Some((now, after)) if now.unchanged(&unit(after)) => Alike::Unit,
+        Some((now, after)) if now.same(&unit(after)) => Alike::Layout,
+        _ => Alike::No,
     };
+    if let Some(after) = &after {
+        kept = as_the_best(kept, after, alike, given);
+    }
     Ok(Answer {
         model: new.model.clone(),
         changes,
@@ -130,15 +118,68 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         workload_after: new.workload.clone(),
         limits: new.limits.clone(),
         objective: new.objective,
-        differences: Measure::ALL.iter().filter_map(|m| difference(*m, before, kept.plan.as_ref(), after)).collect(),
-        verdict: verdict(before, &kept, after, same, &new),
-        same_deployment: same,
+        differences: differences(before, kept.plan.as_ref(), after.as_ref()),
+        verdict: verdict(before, &kept, after.as_ref(), alike, &new),
+        same_deployment: alike != Alike::No,
         before: before.cloned(),
-        after: after.cloned(),
+        after,
         kept,
         relaxations: new.relaxations.clone(),
         assumptions: new.assumptions.clone(),
     })
+}
+
+const PRICE: &str = "/setting/price_usd_per_chip_hour";
+
+/// The same with its price where a change of the price or of the machine finds it: behind an @, or by itself.
+fn with_one_price(request: &plan::Request, path: &str, text: &str) -> plan::Request {
+    let mut request = request.clone();
+    let setting = &mut request.setting;
+    if path == PRICE {
+        let all = setting.on.split([',', '+']).map(|on| machine(on).ok().and_then(|(_, price)| price));
+        let prices: Vec<Option<f64>> = all.collect();
+        let one = prices.first().copied().flatten().filter(|first| prices.iter().all(|p| *p == Some(*first)));
+        setting.price_usd_per_chip_hour = setting.price_usd_per_chip_hour.or(one);
+        setting.on = without_prices(&setting.on);
+    } else if path == "/setting/on" && text.split([',', '+']).any(|on| with_price(on).1.is_some()) {
+        setting.price_usd_per_chip_hour = None;
+    }
+    request
+}
+
+/// What the best after shares with the deployment from before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alike {
+    /// Layouts, ratio of pools, chunk: what runs is not touched.
+    Unit,
+    /// Its layouts.
+    Layout,
+    No,
+}
+
+/// What is kept where the best after has its layout: nothing else is to be said of it then.
+fn as_the_best(kept: Kept, best: &Plan, alike: Alike, given: bool) -> Kept {
+    let as_many = kept.plan.as_ref().is_some_and(|plan| plan.replicas == best.replicas);
+    let holds = match (kept.holds, alike) {
+        (_, Alike::No) => return kept,
+        // Under traffic requests in flight are no choice: the same unit in as many replicas is the best.
+        (holds, Alike::Unit) if given && as_many && holds.does() => holds,
+        (Holds::AsIs | Holds::Scaled, _) if given => return kept,
+        (_, Alike::Unit) if given => Holds::Scaled,
+        _ if given => Holds::Retuned,
+        _ if best.percentiles.is_none() => return kept,
+        (_, Alike::Unit) => Holds::AsIs,
+        (holds, Alike::Layout) => holds,
+    };
+    let broken = if holds == Holds::AsIs { Vec::new() } else { kept.broken };
+    Kept { holds, plan: Some(best.clone()), broken }
+}
+
+/// Whether a plan is better than another in a measure, by more than rounding.
+fn better(measure: Measure, plan: &Plan, than: &Plan) -> bool {
+    let value = |plan: &Plan| measure.of(plan).map(|r| r.value);
+    let Some((a, b)) = value(plan).zip(value(than)) else { return false };
+    if measure.more_is_better() == Some(true) { a > b * (1.0 + ALIKE) } else { a < b * (1.0 - ALIKE) }
 }
 
 /// The question after the changes.
@@ -174,18 +215,27 @@ fn apply(request: &mut plan::Request, word: &str) -> Result<Changed, Error> {
     let raw = serde_json::from_str(text).ok().filter(|_| !flagged(&found));
     let value =
         raw.map_or_else(|| found.parse(text), Ok).map_err(|e| wrong(e.trim_start_matches("expected ").to_owned()))?;
+    let show = |r: &plan::Request| {
+        let all = serde_json::to_value(r).unwrap_or_default();
+        found.show(&turn(all.pointer(&found.path).cloned().unwrap_or_default()))
+    };
+    *request = with_one_price(request, &found.path, text);
+    let from = show(request);
+    if found.path == PRICE {
+        request.setting.price_usd_per_chip_hour = None;
+    }
     let Value::Object(mut all) = serde_json::to_value(&*request).unwrap_or_default() else {
         return Err(wrong(word.into()));
     };
     put(&mut all, &found.path, turn(value));
     let changed: plan::Request = crate::ask::read(&Value::Object(all)).map_err(|e| wrong(e.to_string()))?;
-    let show = |r: &plan::Request| {
-        let all = serde_json::to_value(r).unwrap_or_default();
-        found.show(&turn(all.pointer(&found.path).cloned().unwrap_or_default()))
-    };
-    let (from, to) = (show(request), show(&changed));
+    let to = show(&changed);
     *request = changed;
     Ok(Changed { what: found.flag.clone(), from, to })
+}
+
+fn differences(before: Option<&Plan>, kept: Option<&Plan>, after: Option<&Plan>) -> Vec<Difference> {
+    Measure::ALL.iter().filter_map(|m| difference(*m, before, kept, after)).collect()
 }
 
 fn difference(
@@ -206,39 +256,57 @@ fn difference(
 /// Costs nearer than this are one cost: what is left between them is rounding.
 const ALIKE: f64 = 0.0005;
 
-fn verdict(before: Option<&Plan>, kept: &Kept, after: Option<&Plan>, same: bool, new: &plan::Answer) -> Remark {
+fn verdict(before: Option<&Plan>, kept: &Kept, after: Option<&Plan>, alike: Alike, new: &plan::Answer) -> Remark {
     let Some(before) = before else {
         return says(if after.is_some() { "now_something_does" } else { "neither_does" });
     };
-    let (old_count, broken) = (before.replicas, kept.broken.clone());
-    let held = match (kept.holds, &kept.plan) {
-        (Holds::AsIs, Some(p)) if p.replicas != old_count => {
-            says("holds_with").with("replicas", p.replicas).with("before", old_count)
-        }
-        (Holds::AsIs, _) => says("holds_as_is"),
-        (Holds::Retuned, Some(p)) => {
-            let held = says("holds_retuned").with("in_flight", p.concurrency_per_group);
-            held.with("no_room", broken.is_empty()).with("broken", broken)
-        }
-        (Holds::Breaks, _) => says("does_not_hold").with("broken", broken),
-        _ => says("cannot_run"),
+    let held = held(before, kept);
+    let per_token = |p: &Plan| DollarsPerToken::per_mtok(p.usd_per_mtok.value);
+    let paid = after.filter(|p| p.usd_per_mtok.value > 0.0 && before.usd_per_mtok.value > 0.0);
+    let and = |then: Remark| {
+        let said = says("held_and").with("held", held).with("then", then);
+        said.with("before", paid.map(|_| per_token(before))).with("after", paid.map(per_token))
     };
-    let and = |then: Remark| says("held_and").with("held", held).with("then", then);
     let Some(after) = after else { return and(new.verdict.clone()) };
-    if same && kept.plan.as_ref().is_some_and(|p| p.index == after.index) {
-        return and(says("still_best"));
-    }
     let cost = |p: &Plan| p.usd_per_mtok.value;
-    let gain = kept.plan.as_ref().filter(|_| kept.holds != Holds::Breaks).filter(|p| cost(p) > 0.0);
-    let gain = gain.map(|p| 1.0 - cost(after) / cost(p));
-    let best = if same {
-        says("layout_still_best").with("in_flight", after.concurrency_per_group)
-    } else {
-        says("best_now").with("deployment", after.deployment.clone())
+    let ours = kept.plan.as_ref();
+    let gain = ours.filter(|p| kept.holds.does() && cost(p) > 0.0).map(|p| 1.0 - cost(after) / cost(p));
+    let as_many = ours.is_some_and(|p| p.replicas == after.replicas);
+    let still = kept.holds.does() && as_many && ours.is_some_and(|p| p.index == after.index);
+    let best = match alike {
+        _ if still => return and(says("still_best")),
+        Alike::Unit if as_many => says("layout_still_best").with("in_flight", after.concurrency_per_group),
+        Alike::Unit => {
+            says("best_in_replicas").with("replicas", after.replicas).with("before", ours.map(|p| p.replicas))
+        }
+        Alike::Layout if kept.holds == Holds::Retuned => {
+            return and(says("layout_still_best").with("deployment", after.deployment.clone()));
+        }
+        _ => says("best_now").with("deployment", after.deployment.clone()),
     };
     let told = gain.filter(|g| g.abs() >= ALIKE);
-    let best = best.with("alike", gain.is_some() && told.is_none());
+    let best = best.with("alike", (gain.is_some() && told.is_none()).then_some(true));
     and(best.with("less", told.filter(|g| *g > 0.0)).with("more", told.filter(|g| *g < 0.0).map(f64::abs)))
+}
+
+/// What becomes of the deployment from before.
+fn held(before: &Plan, kept: &Kept) -> Remark {
+    // What breaks no limit and does not hold does not keep up with what comes.
+    let broken = Some(kept.broken.clone()).filter(|broken| !broken.is_empty());
+    let behind = broken.is_none().then_some(true);
+    match (kept.holds, &kept.plan) {
+        (Holds::AsIs, _) => says("holds_as_is"),
+        (Holds::Scaled, Some(p)) => {
+            let held = says("holds_with").with("replicas", p.replicas).with("before", before.replicas);
+            held.with("broken", broken).with("behind", behind)
+        }
+        (Holds::Retuned, Some(p)) => {
+            let held = says("holds_retuned").with("in_flight", p.concurrency_per_group).with("most", p.sequences);
+            held.with("no_room", behind).with("broken", broken)
+        }
+        (Holds::Breaks, _) => says("does_not_hold").with("broken", broken).with("behind", behind),
+        _ => says("cannot_run"),
+    }
 }
 
 #[cfg(test)]

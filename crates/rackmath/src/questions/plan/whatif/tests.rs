@@ -102,6 +102,42 @@ fn what_holds_under_its_traffic_is_kept_though_its_steady_state_breaks_a_limit()
     assert_eq!(a.kept.plan, a.after);
 }
 
+/// Three pools of prompts to one that answers, 8 chips full to four fifths.
+fn planned(set: &[&str]) -> Answer {
+    let mut r = request(set);
+    (r.plan.setting.on, r.plan.isl, r.plan.osl) = ("16xh200@3.00".into(), Some(3000.0), Some(400.0));
+    (r.plan.tpot_ms, r.plan.ttft_ms, r.plan.rate_per_s) = (Some(35.0.into()), Some(1000.0.into()), Some(12.0));
+    answer_on(&rackmath_catalog::embedded(), &r, 1).unwrap()
+}
+
+#[test]
+fn as_it_is_is_said_of_the_same_replicas_alone() {
+    // Twice the requests for a deployment that serves 14.7 a second.
+    let twice = planned(&["rate=24"]);
+    let (before, kept) = (twice.before.unwrap(), twice.kept.plan.unwrap());
+    assert_eq!((twice.kept.holds, before.replicas, kept.replicas), (Holds::Scaled, 1, 2));
+    assert_eq!((before.chips, kept.chips, kept.prefill), (8, 16, before.prefill));
+    // A fifth more prompt: with as many requests in flight as it is started with it evicts, and serves 11 of 12 a second.
+    let longer = planned(&["isl=3600"]);
+    assert_ne!(longer.kept.holds, Holds::AsIs, "{:?}", longer.verdict);
+    // Half of the requests are no trouble, and are not moved to fewer chips by themselves.
+    let half = planned(&["rate=6"]);
+    assert_eq!((half.kept.holds, half.kept.plan.unwrap().chips), (Holds::AsIs, 8));
+}
+
+#[test]
+fn a_price_is_set_whether_it_stood_behind_the_machine_or_not() {
+    let a = planned(&["price=2"]);
+    // 8 chips at $2 an hour for 12 x 400 tokens a second.
+    let cost = 16.0 / (12.0 * 400.0 * 3600.0) * 1e6;
+    assert!((a.after.unwrap().usd_per_mtok.value / cost - 1.0).abs() < 1e-9);
+    assert_eq!((&*a.changes[0].from, &*a.changes[0].to), ("$3.00/h", "$2.00/h"));
+    let mut r = request(&["on=16xh200@2"]).plan;
+    r.setting.price_usd_per_chip_hour = Some(3.0);
+    apply(&mut r, "on=16xh200@2").unwrap();
+    assert_eq!(r.setting.price_usd_per_chip_hour, None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 

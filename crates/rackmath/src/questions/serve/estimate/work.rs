@@ -9,7 +9,7 @@ use crate::desk::evidence::{Evidence, Scale};
 use crate::desk::prelude::*;
 use crate::layout::{self, DegreesRequest};
 use crate::offload;
-use crate::setting::{AUTO, Found, find, machine, untimed, usual_engine};
+use crate::setting::{AUTO, Found, find, machine, paid, untimed, usual_engine};
 use crate::support::{self, Asked, Standing, Verdict};
 use rackmath_spec::engine::{Engine, Replay, Version};
 use rackmath_spec::file::flags::Tool;
@@ -169,7 +169,7 @@ fn as_devices(catalog: &Catalog, setting: &Setting) -> Result<Option<(Setting, R
     let Ok(system) = catalog.system(name) else { return Ok(None) };
     let Some(device) = &system.chip.device else { return Ok(None) };
     let (dies, packages) = (system.chip.dies, setting.chips.unwrap_or(system.n_chips));
-    let price = stated.or(setting.price_usd_per_chip_hour).map(|price| price / dies as f64);
+    let price = paid(&setting.on, stated, setting.price_usd_per_chip_hour)?.map(|price| price / dies as f64);
     let said = says("dies_are_devices").with("chip", &system.chip.name).with("dies", dies).with("n", dies * packages);
     let (on, chips) = (format!("{}x{device}", dies * packages), None);
     Ok(Some((Setting { on, chips, price_usd_per_chip_hour: price, ..setting.clone() }, said)))

@@ -177,9 +177,9 @@ impl Source for Coming {
     }
 }
 
-/// Mean waits of [`BATCHES`] parts of so many requests, in order.
-fn waits<'a>(all: impl Iterator<Item = &'a Outcome>) -> Vec<f64> {
-    let all: Vec<f64> = all.map(|o| o.queue as f64).collect();
+/// Mean waits of [`BATCHES`] parts of so many requests, in order: until they are scheduled, or until a second pool has room for their caches.
+fn waits<'a>(all: impl Iterator<Item = &'a Outcome>, wait: fn(&Outcome) -> Ns) -> Vec<f64> {
+    let all: Vec<f64> = all.map(|o| wait(o) as f64).collect();
     let part = all.len().div_ceil(BATCHES as usize).max(1);
     all.chunks(part).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect()
 }
@@ -231,14 +231,16 @@ impl Stage<'_> {
         let (mut tally, mut each) = (Tally::new(keep), all.each);
         each.sort_unstable_by_key(|o| o.id);
         // A queue that grew before anybody counted is long and hardly grows by the part since.
-        let whole = if users == 0 { waits(each.iter().filter(|o| o.id < warm + requests)) } else { Vec::new() };
+        let all_waits = |wait| waits(each.iter().filter(|o| o.id < warm + requests), wait);
+        let [whole, sent] =
+            if users == 0 { [all_waits(|o| o.queue), all_waits(|o| o.transfer)] } else { [vec![], vec![]] };
         each.retain(|o| (warm..warm + requests).contains(&o.id));
         for o in &each {
             tally.outcome(*o, o.arrival + o.e2e());
         }
         let queues: Vec<f64> = tally.samples_of(&tally.samples);
         let e2e = tally.e2e.mean().unwrap_or(0.0);
-        let queue_grows = [queues, whole].iter().any(|queues| grows(queues, e2e).is_some());
+        let queue_grows = [queues, whole, sent].iter().any(|queues| grows(queues, e2e).is_some());
         let [ttft, tpot, e2e] = self.limits;
         let times = [
             Times::of(What::Queue, &mut tally.queue, None),
@@ -269,9 +271,9 @@ mod tests {
         let outcome = |id: u64, queue: f64| Outcome { id, queue: (queue * 1e9) as Ns, ..Outcome::default() };
         let e2e = 660e9;
         let growing: Vec<Outcome> = (0..6400).map(|id| outcome(id, id as f64 / 10.0)).collect();
-        assert!(grows(&waits(growing[5760..].iter()), e2e).is_none());
-        assert!(grows(&waits(growing.iter()), e2e).is_some());
+        assert!(grows(&waits(growing[5760..].iter(), |o| o.queue), e2e).is_none());
+        assert!(grows(&waits(growing.iter(), |o| o.queue), e2e).is_some());
         let steady: Vec<Outcome> = (0..6400).map(|id| outcome(id, 600.0 + (id * 7 % 13) as f64)).collect();
-        assert!(grows(&waits(steady.iter()), e2e).is_none());
+        assert!(grows(&waits(steady.iter(), |o| o.queue), e2e).is_none());
     }
 }

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HandoverRequest {
-    /// Chips of one host; the scale-up domain up to 8, and 4 where it is larger, unless given.
+    /// Chips of one host, which are paid together; the machine's unless given.
     pub chips_per_host: Option<u64>,
     /// A trace in Mooncake's format to replay in load tests.
     pub replay: Option<String>,

@@ -42,7 +42,7 @@ impl Worked {
     }
 
     /// The deployment of a configuration with the most load that its relaxed means allow.
-    fn widest(&self, index: u64) -> Option<Unit> {
+    pub(super) fn widest(&self, index: u64) -> Option<Unit> {
         let (c, q, limits) = (self.space.configuration(index), &self.question, self.relaxed());
         let all = (0..self.space.levels).filter_map(|level| {
             let index = self.space.index(&Configuration { level, ..c });
@@ -61,7 +61,7 @@ impl Worked {
     }
 
     /// A unit with so many steps less load, its times those of the means.
-    fn at(&self, u: &Unit, steps: u64) -> Option<Estimate> {
+    pub(super) fn at(&self, u: &Unit, steps: u64) -> Option<Estimate> {
         let (replicas, rate) = match u.load.less(steps) {
             Load::Open { rate, replicas, .. } => (replicas, rate),
             Load::Part { full, replicas, parts } => (replicas, full * parts as f64 / PARTS as f64),
