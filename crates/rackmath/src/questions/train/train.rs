@@ -390,6 +390,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let tuned = tuned::card(catalog, r, &setup.model, &ran, &effort)?;
     let published = asked.run.as_ref().map(|run| published(run, days, chips));
     let title = |id: &'static str| says(id).with("model", &setup.model.name).with("on", &machine_name);
+    let evidence = evidence(&setup.stack, chip, search.is_some());
     let figure = pictured(title, search.as_ref(), &cut, capacity, &stages);
     Ok(Answer {
         request: r.clone(),
@@ -424,7 +425,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         published,
         search,
         figure,
-        evidence: evidence(&setup.stack, chip),
+        evidence,
         sources: setup.stack.sources.clone(),
     })
 }
@@ -465,10 +466,14 @@ fn checkpoint(setup: &Setup, job: &Job<'_>, cut: &Cut) -> f64 {
 }
 
 /// What the constants of a program come from, and whether runs on such chips are among it.
-fn evidence(stack: &TrainingStack, chip: &Chip) -> Remark {
+fn evidence(stack: &TrainingStack, chip: &Chip, found: bool) -> Remark {
     let elsewhere = (!stack.ran_on(chip)).then_some(&chip.generation);
     match stack.fit {
-        Some((n, e)) => says("fitted_on_runs").with("error", e).with("runs", n).with("elsewhere", elsewhere),
+        Some((n, e)) => says("fitted_on_runs")
+            .with("error", e)
+            .with("runs", n)
+            .with("elsewhere", elsewhere)
+            .with("found", found.then_some(0.0)),
         None => says("never_checked"),
     }
 }
