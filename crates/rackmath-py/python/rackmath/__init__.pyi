@@ -5868,6 +5868,7 @@ RlData = TypedDict(
         "memory": RlMemoryCard,
         "model": str,
         "parts": list[RlPartCard],
+        "priced": NotRequired[Any],
         "request": RlRequest,
         "rollout": RlRolloutCard,
         "rollout_chips": int,

@@ -96,7 +96,8 @@ pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
     let per_chip = tok_s(a.tokens_per_s_per_chip);
     out.field("tokens", format!("{} a step, {per_chip} per chip", Tokens::new(a.tokens)));
     let dollars = a.usd_per_step.zip(a.usd_per_mtok);
-    out.maybe("cost", dollars.map(|(s, m)| format!("{} a step, {} drawn", Dollars::usd(s), mtok(m))));
+    let priced = or(a.priced.as_ref(), "", |p| format!(", at {}", words(p)));
+    out.maybe("cost", dollars.map(|(s, m)| format!("{} a step, {} drawn{priced}", Dollars::usd(s), mtok(m))));
     out.advice();
     out.each(&a.parts).columns(&[
         ("part of a step", &|p| p.name.clone()),

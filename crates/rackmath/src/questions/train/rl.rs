@@ -479,6 +479,8 @@ impl<'a> Checked<'a> {
             (false, true) => Turns::OneStepOff,
         };
         let price = case.found.priced().then(|| case.found.chip_price.get());
+        let source = case.found.price_source.short();
+        let priced = price.map(|p| says("chip_hour_costs").with("usd_per_hour", 3600.0 * p).with("source", source));
         Ok(Weighed {
             fits,
             step: parts.step(turns),
@@ -495,6 +497,7 @@ impl<'a> Checked<'a> {
             drawn,
             chips: (engine_chips, train_chips),
             price,
+            priced,
             remedies: Vec::new(),
             faster: Vec::new(),
         })
@@ -606,6 +609,7 @@ struct Weighed {
     drawn: Drawn,
     chips: (u64, u64),
     price: Option<f64>,
+    priced: Option<Remark>,
     /// What fits instead, where it does not.
     remedies: Vec<Remark>,
     /// What costs nothing and is faster, where it fits.
@@ -736,6 +740,7 @@ impl Weighed {
             tokens,
             tokens_per_s_per_chip: tokens / self.step / checked.chips as f64,
             usd_per_step: usd,
+            priced: self.priced,
             usd_per_mtok: usd.map(|usd| usd / drawn * 1e6),
             splits,
             assumptions,
