@@ -3,6 +3,7 @@
 use crate::output::{Output, print};
 use clap::ArgMatches;
 use rackmath::{Catalog, Error};
+use rackmath_report::Style;
 use serde::Serialize;
 
 /// A word, what it means, and who says more.
@@ -52,14 +53,27 @@ pub fn run(_: Catalog, given: &ArgMatches, output: &Output) -> Result<(), Error>
     if output.json {
         return print(&rackmath::ask::json(&list)?);
     }
-    let lines: Vec<String> =
-        list.iter().map(|t| format!("{}\n    {}. More: {}\n", t.word, t.meaning, t.more)).collect();
-    print(&lines.concat())
+    print(&page(&list, output.style))
+}
+
+/// Each word, and under it what it means, no wider than the terminal.
+fn page(list: &[Term], style: Style) -> String {
+    let meant = |t: &Term| style.wrapped("    ", "    ", &format!("{}. More: {}", t.meaning, t.more));
+    list.iter().map(|t| format!("{}\n{}", t.word, meant(t))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let all: Vec<Term> = terms().collect();
+        for width in [60, 80, 120] {
+            let text = page(&all, Style { color: false, width });
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+        }
+    }
 
     #[test]
     fn words_are_in_order_and_lead_to_commands() {

@@ -290,6 +290,13 @@ impl Chip {
         self.host.chips.as_ref().map_or(self.link.domain.value, |n| n.value).max(1)
     }
 
+    /// The way to its host's memory, one direction: what its file says of it, else PCIe, by which such a card reaches both its
+    /// host and other cards.
+    pub fn to_host(&self) -> Option<ByteRate> {
+        let cards = self.link.scale_up.as_ref().filter(|_| self.link.kind.starts_with("pcie"));
+        self.link.host.as_ref().or(cards).map(|rate| rate.value)
+    }
+
     /// The arithmetic this chip runs weights of a format in, and its dense peak.
     pub fn peak_for(&self, weights: Dtype) -> Option<(Math, &Cited<FlopRate>)> {
         weights.maths().iter().find_map(|math| self.peak.get(math).map(|peak| (*math, peak)))

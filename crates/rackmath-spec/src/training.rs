@@ -23,6 +23,9 @@ pub struct TrainingStack {
     pub attention: AttentionPath,
     pub launch: HostLaunch,
     pub dropout: bool,
+    /// Whether stages and chunks may have different numbers of layers without a layout written by hand.
+    #[serde(default = "yes")]
+    pub uneven: bool,
     pub host: HostTimes,
     pub traffic: TrafficShares,
     pub network: NetworkShares,
@@ -199,6 +202,10 @@ impl MemoryRecipe {
     }
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn sentences<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     let all = BTreeMap::<String, String>::deserialize(d)?;
     Ok(all.into_iter().map(|(what, source)| format!("{what}: {source}")).collect())
@@ -227,6 +234,14 @@ impl TrainingFormat {
     /// The arithmetic it is multiplied in.
     pub fn math(self) -> Math {
         if self == Self::Fp16 { Math::Fp16 } else { self.gemm().math() }
+    }
+
+    /// Whether the tensor units of a chip multiply it. Scales of blocks of 32 came with 4-bit products: Hopper, Ada and CDNA 3
+    /// have 8 bits and no such scales. Source: Transformer Engine's support matrix
+    /// (nvidia.github.io/TransformerEngine/support_matrix.html, read 2026-11), which has MXFP8 from compute capability 10.0 on.
+    pub fn runs_on(self, chip: &Chip) -> bool {
+        let blocks = self != Self::MxFp8 || chip.peak.contains_key(&Math::Fp4);
+        blocks && chip.peak.contains_key(&self.math())
     }
 
     /// Whether it has 16 bits.

@@ -4673,6 +4673,7 @@ ScalingData = TypedDict(
         "iso_loss": NotRequired[ScalingFigure | None],
         "laws": list[ScalingLawCard],
         "question": Any,
+        "repeats": NotRequired[Any],
         "request": ScalingRequest,
         "schema": NotRequired[int],
     },
@@ -5491,6 +5492,15 @@ TrainRequest = TypedDict(
     },
 )
 
+TrainEnergyCard = TypedDict(
+    "TrainEnergyCard",
+    {
+        "chip_watts": float,
+        "includes": Any,
+        "kwh": float,
+    },
+)
+
 TrainBand = TypedDict(
     "TrainBand",
     {
@@ -5523,10 +5533,13 @@ TrainRunCard = TypedDict(
     "TrainRunCard",
     {
         "assumptions": list[Any],
+        "checkpoint_bytes": float,
+        "checkpoint_bytes_per_s": NotRequired[float | None],
         "checkpoint_every_s": NotRequired[float | None],
         "chip_hours": NotRequired[float | None],
         "cost_usd": NotRequired[float | None],
         "effective_mfu": float,
+        "energy": NotRequired[TrainEnergyCard | None],
         "failures": NotRequired[float | None],
         "goodput": float,
         "job_mtbf_hours": float,
@@ -5603,6 +5616,7 @@ TrainTunedCard = TypedDict(
         "full_step_s": NotRequired[float | None],
         "largest_micro_batch": NotRequired[int | None],
         "peaks": list[TrainPeakCard],
+        "quicker": NotRequired[Any],
         "says": Any,
         "trained_params": float,
         "trained_share": float,
@@ -5614,6 +5628,7 @@ TrainData = TypedDict(
     "TrainData",
     {
         "bound_s": float,
+        "by_others": NotRequired[Any],
         "capacity_bytes": float,
         "changes": list[TrainChangeCard],
         "chips": int,
@@ -5623,6 +5638,7 @@ TrainData = TypedDict(
         "figure": NotRequired[TrainFigure | None],
         "fits": bool,
         "flop_per_s_per_chip": float,
+        "idle_chips": int,
         "layout": str,
         "machine": str,
         "mfu": float,
@@ -5630,6 +5646,7 @@ TrainData = TypedDict(
         "micro_batches": int,
         "model": str,
         "parts": list[TrainPartCard],
+        "priced": NotRequired[Any],
         "published": NotRequired[TrainPublishedCard | None],
         "request": TrainRequest,
         "run": NotRequired[TrainRunCard | None],
@@ -5641,6 +5658,7 @@ TrainData = TypedDict(
         "stages": list[TrainStageMemory],
         "step_s": float,
         "tokens_per_s": float,
+        "too_long": NotRequired[Any],
         "tuned": NotRequired[TrainTunedCard | None],
         "verdict": NotRequired[Any],
         "with": dict[str, Any],
@@ -5870,6 +5888,7 @@ RlData = TypedDict(
         "memory": RlMemoryCard,
         "model": str,
         "parts": list[RlPartCard],
+        "priced": NotRequired[Any],
         "request": RlRequest,
         "rollout": RlRolloutCard,
         "rollout_chips": int,

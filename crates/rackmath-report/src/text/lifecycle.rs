@@ -40,6 +40,7 @@ fn listed<'a>(out: &mut Page, title: &str, laws: impl Iterator<Item = (&'a Strin
 }
 
 pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figure>) {
+    out.fold();
     out.head(format!("Scaling laws: {}", words(&a.question)));
     let point = a.laws.iter().any(|l| l.given.is_some());
     let best: Vec<_> = a.laws.iter().filter_map(|l| Some((l, l.optimum?))).collect();
@@ -66,7 +67,8 @@ pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figur
         let there = ends(best.iter().filter_map(|(l, _)| l.given?.loss)).filter(|_| point);
         let there = or(there, "", |(low, high)| format!("Loss {}. ", span(low, high, |x| format!("{x:.4}"))));
         let same = if there.is_empty() { "Best" } else { "The same for least compute" };
-        out.verdict(format!("{there}{same} by {by}: {said}"));
+        let repeats = or(a.repeats.as_ref(), "", |r| format!("; {}", words(r)));
+        out.verdict(format!("{there}{same} by {by}: {said}{repeats}"));
     }
     out.figures();
     if !best.is_empty() {
@@ -117,6 +119,7 @@ pub(super) fn scaling(out: &mut Page, a: &scaling::Answer, figure: Option<&Figur
 }
 
 pub(super) fn lifecycle(out: &mut Page, a: &lifecycle::Answer) {
+    out.fold();
     let [size, served] = [a.request.params, a.served_tokens].map(big);
     out.head(format!("{size} active parameters, {served} tokens served in expectation"));
     let (d, rl) = (big(a.rule.pretrain_tokens), big(a.rule.rl_tokens));
@@ -132,7 +135,13 @@ pub(super) fn lifecycle(out: &mut Page, a: &lifecycle::Answer) {
         let by = if let [(one, _)] = best.as_slice() { one.law.clone() } else { format!("{} laws", best.len()) };
         let [n, d_best] = [n, d_best].map(|(low, high)| span(low, high, big));
         let rule = format!("the lecture's rule, {size} on {d} and RL on {rl}{cost}, costs {extra} more");
-        out.verdict(format!("By {by}, the same loss costs least with {n} parameters on {d_best} tokens; {rule}"));
+        let repeats =
+            a.laws.iter().filter(|l| l.left_out.as_ref().is_some_and(|r| r.says == "repeats_as_fresh")).count();
+        let repeats =
+            only(repeats > 0, format!("; laws left out since they count repeated tokens as fresh: {repeats}"));
+        out.verdict(format!(
+            "By {by}, the same loss costs least with {n} parameters on {d_best} tokens; {rule}{repeats}"
+        ));
     } else {
         out.verdict(format!("Pre-train on {d} tokens and RL on {rl}: {over} the data of Chinchilla{cost}"));
     }
@@ -199,6 +208,7 @@ fn rule(out: &mut Page, a: &lifecycle::Answer) {
 }
 
 pub(super) fn goodput(out: &mut Page, a: &goodput::Answer, figure: &Figure) {
+    out.fold();
     out.head(format!("{} chips, a failure every {}", grouped(a.chips), seconds(a.job_mtbf_s)));
     let every = format!("with a checkpoint every {}", seconds(a.interval_s));
     let days = format!("{} days become {}", three(a.work_days), three(a.wall_days));
@@ -207,6 +217,12 @@ pub(super) fn goodput(out: &mut Page, a: &goodput::Answer, figure: &Figure) {
     let progress = format!("{} of all time is progress {every}: {days}{cost}", percent(a.goodput));
     out.judged(ends, if ends { progress } else { format!("the run never ends {every}") });
     out.figures();
+    // Days of a size and its tokens rest on how MFU is counted.
+    if a.request.params.is_some()
+        && let Some(work) = a.assumptions.iter().find(|r| r.says == "work_is")
+    {
+        out.field("work", format!("{} days: {}", three(a.work_days), words(work)));
+    }
     out.field("per failure", format!("{} chip-hours", grouped(a.chip_hours_per_failure)));
     out.field("checkpoint every", format!("{} of work", seconds(a.interval_s)));
     let [best, young] = [a.best_interval_s, a.young_interval_s].map(|t| or_dash(t, seconds));
@@ -267,7 +283,11 @@ fn range(what: Variable, low: Option<f64>, high: Option<f64>) -> String {
     }
 }
 
+/// Ends of a figure that lie so far apart were written with one digit.
+const COARSE: f64 = 1.2;
+
 pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
+    out.fold();
     let known = |what: Variable, k: forensics::Known| range(what, Some(k.low), Some(k.high));
     let title = a.request.run.as_deref().map_or("A training run".to_owned(), |r| format!("The run {r}"));
     out.head(format!("{title}: what is known and what follows"));
@@ -310,6 +330,12 @@ pub(super) fn forensics(out: &mut Page, a: &forensics::Answer) {
         ),
         ("", &|f| if f.given.is_some() { "given".into() } else { String::new() }),
     ]);
+    // One digit says little; who wrote it is told what it was read as.
+    let coarse = a.findings.iter().filter(|_| a.request.run.is_none());
+    let coarse = coarse.filter_map(|f| Some((f.what, f.given.filter(|k| k.high > COARSE * k.low)?)));
+    for (what, k) in coarse {
+        out.note(format!("{what} as typed are read as {}: more digits or a range (a..b) say more", known(what, k)));
+    }
     out.gap();
     let achieved =
         |(x, low, high)| format!("{} ({})", show(Variable::Peak, x), range(Variable::Peak, Some(low), Some(high)));

@@ -14,18 +14,28 @@ use rackmath_units::{
 /// A column of a table: its title, and what stands in it.
 pub(super) type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
 
+/// Where the value of a row begins.
+const ROW: usize = 25;
+
 /// A page in pieces, each with what it is for; [`compose`] puts them in order.
 pub(super) struct Page {
     pub style: Style,
     /// What is written now is for.
     kind: Kind,
     whole: bool,
+    /// Whether values longer than the page is wide go on under themselves.
+    folds: bool,
     pieces: Vec<Piece>,
 }
 
 impl Page {
     pub fn new(style: Style) -> Self {
-        Self { style, kind: Kind::Subject, whole: false, pieces: Vec::new() }
+        Self { style, kind: Kind::Subject, whole: false, folds: false, pieces: Vec::new() }
+    }
+
+    /// Values longer than the page is wide go on under themselves from here on.
+    pub fn fold(&mut self) {
+        self.folds = true;
     }
 
     /// As much of it as was asked for.
@@ -150,13 +160,29 @@ impl Page {
         self.hung(Form::Head, "", "  ", text);
     }
 
+    /// A labelled value.
     pub fn row(&mut self, label: &str, value: impl Words) {
-        self.line(format!("  {label:<22} {}", value.words()));
+        self.rowed(label, &value.words(), |_, text| text.to_owned());
     }
 
     /// A labelled value that matters.
     pub fn field(&mut self, label: &str, value: impl Words) {
-        self.row(label, self.style.bold(&value.words()));
+        self.rowed(label, &value.words(), Style::bold);
+    }
+
+    fn rowed(&mut self, label: &str, value: &str, shown: fn(Style, &str) -> String) {
+        let (style, first, indent) = (self.style, format!("  {label:<22} "), " ".repeat(ROW));
+        let long = first.chars().count() + value.chars().count() > style.width;
+        // What is coloured has letters that take no room, what has lines of its own keeps them.
+        if !self.folds || !long || value.contains(['\u{1b}', '\n']) {
+            return self.line(format!("{first}{}", shown(style, value)));
+        }
+        let folded = style.wrapped(&first, &indent, value);
+        let lines = folded.lines().enumerate().map(|(i, line)| {
+            let before = if i == 0 { &first } else { &indent };
+            format!("{before}{}", shown(style, line.strip_prefix(before.as_str()).unwrap_or(line)))
+        });
+        self.line(lines.collect::<Vec<_>>().join("\n"));
     }
 
     /// The same, where there is one.

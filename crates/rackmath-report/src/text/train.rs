@@ -8,11 +8,13 @@ use rackmath::train::{Answer, ChangeCard, LayoutCard, PublishedCard, RunCard, St
 const FRONTIER: usize = 12;
 
 pub(super) fn train(out: &mut Page, a: &Answer) {
+    out.fold();
     out.head(format!("{} on {}", a.model, a.machine));
     if let Some(solved) = &a.solved {
         out.judged(solved.chips.is_some(), words(&solved.verdict));
     }
     let fullest = a.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
+    let left = bytes((a.capacity_bytes - fullest).max(0.0));
     let [fullest, capacity] = [fullest, a.capacity_bytes].map(bytes);
     out.figures();
     if let Some(verdict) = &a.verdict {
@@ -28,6 +30,7 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
         }
         out.gap();
         out.above("  if it fitted");
+        out.field("step", seconds(a.step_s));
     } else if a.solved.is_none() {
         stepped(out, a);
     }
@@ -41,15 +44,12 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
         out.wrapped("  ask for it with        ", "                         ", flags(&a.with));
     }
     out.field("program", &a.stack);
-    let [step, bound] = [a.step_s, a.bound_s].map(seconds);
-    out.field("step", format!("{step}; the products alone at full peak {bound}"));
-    let per_chip = tok_s(a.tokens_per_s / a.chips as f64);
-    out.field("speed", format!("{}, {per_chip} per chip", tok_s(a.tokens_per_s)));
-    let rate = flop_rate(a.flop_per_s_per_chip);
-    let counted = format!("({rate} per chip, causal scores; others: rackmath mfu)");
-    out.field("MFU", format!("{} {} {counted}", percent(a.mfu), words(&a.mfu_counted)));
-    let fits = if a.fits { "fits" } else { "does not fit" };
+    let fits = if a.fits { format!("fits with {left} to spare") } else { "does not fit".into() };
     out.field("memory", format!("{fullest} of {capacity} on the fullest chip: {fits}"));
+    let per_chip = tok_s(a.tokens_per_s / a.chips as f64);
+    out.field("speed", format!("{per_chip} per chip; the products alone at full peak take {}", seconds(a.bound_s)));
+    let rate = flop_rate(a.flop_per_s_per_chip);
+    out.field("MFU", format!("{} {} ({rate} per chip)", percent(a.mfu), words(&a.mfu_counted)));
     if let Some(tuned) = &a.tuned {
         super::tuning::tuned(out, tuned);
     }
@@ -58,6 +58,9 @@ pub(super) fn train(out: &mut Page, a: &Answer) {
     }
     if let Some(run) = &a.run {
         whole(out, a, run);
+    }
+    if let Some(others) = &a.by_others {
+        out.row("MFU, counted otherwise", words(others));
     }
     out.working();
     stages(out, &a.stages);
@@ -92,11 +95,15 @@ fn stepped(out: &mut Page, a: &Answer) {
     let speed = format!("{} a step, {} at {} MFU", seconds(a.step_s), tok_s(a.tokens_per_s), percent(a.mfu));
     let run = a.run.as_ref().and_then(|r| Some((r.tokens?, r.wall_days.or(r.work_days)?, r.cost_usd.or(a.cost_usd))));
     let whole = or(run, "", |(tokens, days, cost)| {
-        let cost = or(cost, "", |c| format!(" and {}", Dollars::usd(c)));
+        let priced = or(a.priced.as_ref(), "", |p| format!(" ({})", words(p)));
+        let cost = or(cost, "", |c| format!(" and {}{priced}", Dollars::usd(c)));
         format!("; {} tokens take {}{cost}", Params::new(tokens), lasting(days))
     });
     let fastest = only(a.search.is_some(), format!("{} is fastest: ", a.layout));
-    out.verdict(format!("{fastest}{speed}{whole}"));
+    let idle =
+        only(a.idle_chips > 0, format!("; {} of {} chips idle and are paid for", a.idle_chips, a.chips + a.idle_chips));
+    let quicker = or(a.tuned.as_ref().and_then(|t| t.quicker.as_ref()), "", |q| format!("; {}", words(q)));
+    out.verdict(format!("{fastest}{speed}{whole}{idle}{quicker}"));
 }
 
 /// Days, or hours and less where it is not one.
@@ -136,7 +143,7 @@ fn published(out: &mut Page, p: &PublishedCard) {
     if !said.is_empty() {
         out.field("published", said.join(", "));
     }
-    out.field("layout from", &p.source);
+    out.within(Kind::Source, |out| out.field("layout from", &p.source));
 }
 
 /// Fields of a request as flags.
@@ -170,19 +177,30 @@ fn whole(out: &mut Page, a: &Answer, run: &RunCard) {
     }
     let (Some(days), Some(tokens)) = (run.work_days, run.tokens) else { return };
     let cost = |usd: Option<f64>| or(usd, "", |c| format!(", {}", Dollars::usd(c)));
-    out.field("run", format!("{} tokens in {}{}", Params::new(tokens), lasting(days), cost(a.cost_usd)));
+    let priced = cost(a.cost_usd);
+    out.field("run", format!("{} tokens in {}{priced} if nothing fails", Params::new(tokens), lasting(days)));
     let every = Seconds::s(run.job_mtbf_hours * 3600.0);
     out.field(
         "failures",
         match (run.wall_days, run.failures) {
-            (Some(wall), Some(n)) => {
-                let (wall, n, [mfu, progress]) =
-                    (lasting(wall), significant(n, 2), [run.effective_mfu, run.goodput].map(percent));
-                let failing = format!("one every {every}, {n} in all, {progress} of the time is progress");
-                format!("{wall}{}, MFU {mfu}; {failing}", cost(run.cost_usd))
+            (Some(_), Some(n)) => {
+                let (n, [mfu, progress]) = (significant(n, 2), [run.effective_mfu, run.goodput].map(percent));
+                format!("one every {every}, {n} in all: {progress} of the time is progress, MFU {mfu}")
             }
             _ => format!("one every {every}: it never ends"),
         },
+    );
+    let within = or(run.checkpoint_bytes_per_s, "", |rate| {
+        let stall = Seconds::s(a.request.stall_s);
+        format!(": a stall of {stall} asks for {} to storage", rackmath_units::ByteRate::b_per_s(rate))
+    });
+    out.field("checkpoint", format!("{}{within}", bytes(run.checkpoint_bytes)));
+    out.maybe(
+        "energy",
+        run.energy.as_ref().map(|e| {
+            let each = watts(e.chip_watts);
+            format!("{} MWh at {each} a chip, {}", three(e.kwh / 1000.0), words(&e.includes))
+        }),
     );
 }
 
@@ -215,6 +233,7 @@ fn layouts(out: &mut Page, cards: &[LayoutCard]) {
 }
 
 pub(super) fn mfu(out: &mut Page, a: &mfu::Answer) {
+    out.fold();
     out.head(format!("{} on {}, {} tokens a sequence", a.model, a.chip, a.request.sequence));
     let shares = a.lines.iter().map(|line| line.mfu);
     let (low, high) = (shares.clone().fold(f64::INFINITY, f64::min), shares.fold(0.0, f64::max));

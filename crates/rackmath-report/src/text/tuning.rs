@@ -48,6 +48,7 @@ pub(super) fn tuned(out: &mut Page, c: &TunedCard) {
 
 /// A step of reinforcement learning.
 pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
+    out.fold();
     out.head(format!("{} on {}", a.model, a.machine));
     out.judged(a.fits, words(&a.verdict));
     out.figures();
@@ -57,6 +58,14 @@ pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
         format!("{} chips draw answers, {} train", a.rollout_chips, a.train_chips)
     };
     out.field("chips", where_to);
+    if !a.fits {
+        // What cannot run has no speed worth reading.
+        out.field("trainer", format!("{}, {}", a.trainer.layout, a.trainer.stack));
+        rl_memory(out, a);
+        out.gap();
+        out.assumes(&a.assumptions);
+        return;
+    }
     let r = &a.rollout;
     let answers = format!(
         "{} of {} tokens on average, the longest {}",
@@ -87,7 +96,8 @@ pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
     let per_chip = tok_s(a.tokens_per_s_per_chip);
     out.field("tokens", format!("{} a step, {per_chip} per chip", Tokens::new(a.tokens)));
     let dollars = a.usd_per_step.zip(a.usd_per_mtok);
-    out.maybe("cost", dollars.map(|(s, m)| format!("{} a step, {} drawn", Dollars::usd(s), mtok(m))));
+    let priced = or(a.priced.as_ref(), "", |p| format!(", at {}", words(p)));
+    out.maybe("cost", dollars.map(|(s, m)| format!("{} a step, {} drawn{priced}", Dollars::usd(s), mtok(m))));
     out.advice();
     out.each(&a.parts).columns(&[
         ("part of a step", &|p| p.name.clone()),
@@ -95,19 +105,7 @@ pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
         ("share", &|p| percent(p.share)),
     ]);
     out.working();
-    let m = &a.memory;
-    let phases = [
-        ("drawing answers", m.engine_bytes, m.trainer_resident_bytes, m.generating_bytes),
-        ("training", m.engine_resident_bytes, m.trainer_bytes, m.training_bytes),
-    ];
-    let shown = |same: bool, b: f64| if same { bytes(b) } else { "-".into() };
-    out.each(&phases).columns(&[
-        ("memory of a chip", &|p| p.0.into()),
-        ("engine", &|p| shown(a.colocated || p.1 > 0.0, p.1)),
-        ("trainer", &|p| shown(a.colocated || p.2 > 0.0, p.2)),
-        ("all", &|p| bytes(p.3)),
-        ("there is", &|_| bytes(m.capacity_bytes)),
-    ]);
+    rl_memory(out, a);
     if !a.splits.is_empty() {
         out.gap();
         out.each(&a.splits).columns(&[
@@ -121,4 +119,21 @@ pub(super) fn rl(out: &mut Page, a: &RlAnswer) {
     }
     out.gap();
     out.assumes(&a.assumptions);
+}
+
+/// Memory of a chip while answers are drawn and while it trains.
+fn rl_memory(out: &mut Page, a: &RlAnswer) {
+    let m = &a.memory;
+    let phases = [
+        ("drawing answers", m.engine_bytes, m.trainer_resident_bytes, m.generating_bytes),
+        ("training", m.engine_resident_bytes, m.trainer_bytes, m.training_bytes),
+    ];
+    let shown = |same: bool, b: f64| if same { bytes(b) } else { "-".into() };
+    out.each(&phases).columns(&[
+        ("memory of a chip", &|p| p.0.into()),
+        ("engine", &|p| shown(a.colocated || p.1 > 0.0, p.1)),
+        ("trainer", &|p| shown(a.colocated || p.2 > 0.0, p.2)),
+        ("all", &|p| bytes(p.3)),
+        ("there is", &|_| bytes(m.capacity_bytes)),
+    ]);
 }

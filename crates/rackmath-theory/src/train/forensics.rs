@@ -140,15 +140,19 @@ pub fn infer(given: &[Option<Interval>; COUNT], flop_per_param: f64) -> (Vec<Fin
     bounds[1].0 = bounds[1].0.max(0.0);
     let contradiction = tighten(&mut bounds, &relations);
     let estimates = condition(given, &relations);
+    // Where the givens agree nothing likely lies where nothing can be; where they do not, no bound holds.
+    let within = |i: usize, x: f64| if contradiction.is_some() { x } else { x.clamp(bounds[i].0, bounds[i].1) };
     let all = Variable::VARIANTS
         .iter()
         .enumerate()
         .map(|(i, what)| Finding {
             what: *what,
             given: given[i],
-            estimate: estimates[i].map(|(mean, _)| float::exp(mean)),
+            estimate: estimates[i].map(|(mean, _)| float::exp(within(i, mean))),
             // 1.645 standard deviations either side hold 90 %.
-            likely: estimates[i].map(|(mean, sd)| Interval::exp((mean - 1.645 * sd, mean + 1.645 * sd))),
+            likely: estimates[i]
+                .map(|(mean, sd)| [mean - 1.645 * sd, mean + 1.645 * sd].map(|end| within(i, end)))
+                .map(|[low, high]| Interval::exp((low, high))),
             at_least: Some(float::exp(bounds[i].0)).filter(|low| *low > 0.0),
             at_most: Some(float::exp(bounds[i].1)).filter(|high| high.is_finite()),
         })

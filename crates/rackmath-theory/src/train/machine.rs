@@ -93,6 +93,9 @@ impl<'a> Machine<'a> {
         format: TrainingFormat,
     ) -> Option<Self> {
         let chip = &system.chip;
+        if !format.runs_on(chip) {
+            return None;
+        }
         let gemm = |format: TrainingFormat| Unit::of(chip, kernels, format);
         let up = system.levels.first().map(|l| l.bandwidth.value);
         let usual = chip.link.scale_out.as_ref().map(|r| r.value);
@@ -109,7 +112,7 @@ impl<'a> Machine<'a> {
             network,
             domain: system.levels.first().map_or(chip.link.domain.value, |l| l.chips).max(1),
             up,
-            host: chip.link.host.as_ref().map(|r| r.value),
+            host: chip.to_host(),
             expand: 1.0,
             out: stack.network.scale_out_rate.or(level).or(usual).unwrap_or(stack.network.unlinked_out),
         })

@@ -187,8 +187,11 @@ impl Parts {
         let step = self.step(turns);
         match turns {
             Turns::Colocated => (0.0, 0.0),
-            // What is left of differences is rounding.
-            _ => [self.generate, self.score + self.train].map(|busy| (step - busy - self.update).max(0.0)).into(),
+            _ => [self.generate, self.score + self.train]
+                .map(|busy| step - busy - self.update)
+                // What is left of differences is rounding.
+                .map(|left| if left > 1e-9 * step { left } else { 0.0 })
+                .into(),
         }
     }
 }

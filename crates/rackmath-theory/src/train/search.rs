@@ -58,6 +58,8 @@ pub struct Space {
     pub schedules: Vec<Schedule>,
     pub offload: Vec<Offload>,
     pub spread: Vec<Spread>,
+    /// Whether every chunk has as many layers, as programs deal them unless a layout is written by hand.
+    pub even: bool,
     /// Whether tensor-parallel groups cut norms along the sequence: never slower, and less memory.
     pub sequence_parallel: bool,
     pub capacity: f64,
@@ -137,6 +139,7 @@ impl Space {
             schedules: vec![Schedule::OneFOneB, Schedule::Interleaved],
             offload: vec![Offload::None],
             spread: vec![Spread::Even, Spread::EndsLighter],
+            even: false,
             sequence_parallel: true,
             capacity,
             tuning: Tuning::Full,
@@ -245,7 +248,7 @@ impl<'a> Searcher<'a> {
             for &pp in self.space.pp.iter().filter(|pp| t.base.tp * t.base.cp * **pp <= self.space.chips) {
                 for &spread in &self.space.spread {
                     let cut = Cut { degrees: Degrees { pp, ..t.base.degrees }, spread, ..t.base };
-                    if legal::dealt(&cut, self.layers).is_err() {
+                    if !self.dealt(&cut) {
                         continue;
                     }
                     let Some(dp) = self.copies(t, pp).next() else { continue };
@@ -324,8 +327,15 @@ impl<'a> Searcher<'a> {
                 _ => 1..=u64::from(cut.pp > 1 && least == 1),
             };
             let chunked = move |v| Cut { degrees: Degrees { virtual_stages: v, ..cut.degrees }, schedule, ..cut };
-            range.map(chunked).filter(|cut| legal::dealt(cut, self.layers).is_ok())
+            range.map(chunked).filter(|cut| self.dealt(cut))
         })
+    }
+
+    /// Whether every chunk gets a layer, and as many as every other where that is asked for.
+    fn dealt(&self, cut: &Cut) -> bool {
+        let chunks = cut.pp * if cut.pp > 1 { cut.chunks() } else { 1 };
+        let even = cut.spread.counted(self.layers).is_multiple_of(chunks);
+        legal::dealt(cut, self.layers).is_ok() && (even || !self.space.even)
     }
 
     fn weighed(&self, table: &Table, stages: &[Stage], cut: Cut, micro_batches: u64, step: StepTime) -> Candidate {

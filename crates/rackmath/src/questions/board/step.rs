@@ -257,9 +257,14 @@ fn quick_batch(r: &Resolved, speed: f64, (read, context, pass): (Tokens, Tokens,
     Ok(Tokens::new(low))
 }
 
+/// Memory as programs find it, which every question counts what fits against.
+fn capacity(r: &Resolved) -> Bytes {
+    r.system.chip.memory.seen() * r.system.n_chips as f64
+}
+
 /// Sequences of a context that fit, at least one.
 fn fitting(r: &Resolved, context: Tokens) -> f64 {
-    let room = r.system.capacity().less(r.weight_bytes());
+    let room = capacity(r).less(r.weight_bytes());
     let each = r.cache.stored(context);
     if each.get() > 0.0 { (room / each).floor().max(1.0) } else { 1e6 }
 }
@@ -289,11 +294,11 @@ fn kept(step: &Step) -> Tokens {
 }
 
 pub(crate) fn memory(r: &Resolved, step: &Step) -> Memory {
-    let (weights, capacity) = (r.weight_bytes(), r.system.capacity());
+    let (weights, capacity) = (r.weight_bytes(), capacity(r));
     let each = r.cache.stored(kept(step));
     let kv = each * step.batch.get();
     let room = capacity.less(weights);
-    let per_chip = r.system.chip.memory.size();
+    let per_chip = r.system.chip.memory.seen();
     let batch_max = (each.get() > 0.0).then(|| (room / each).floor());
     Memory {
         weights_bytes: weights.get(),
@@ -334,6 +339,14 @@ mod tests {
         assert_eq!(asked(Some(256.0), None, 65_536.0).sparse.unwrap().entries, 8192.0);
         // So many blocks are everything.
         assert_eq!(asked(Some(1e6), None, 4096.0).sparse.unwrap().entries, 4096.0);
+    }
+
+    #[test]
+    fn there_is_as_much_memory_as_in_training() {
+        let a = asked(None, None, 8192.0);
+        let train = crate::train::Request { model: Some("llama-3.1-8b".into()), ..crate::train::Request::default() };
+        let train = crate::train::answer_on(&rackmath_catalog::embedded(), &train, 1).unwrap();
+        assert_eq!(a.memory.capacity_bytes, 8.0 * train.capacity_bytes);
     }
 
     #[test]

@@ -52,7 +52,12 @@ pub(crate) fn resolve(catalog: &Catalog, law: &Law) -> Result<Resolved, Error> {
     let laws = if law.law.trim().eq_ignore_ascii_case("all") {
         catalog.ids(rackmath_spec::Kind::Laws).map(|id| catalog.scaling_law(id)).collect::<Result<_, _>>()?
     } else {
-        vec![catalog.scaling_law(&law.law)?]
+        let one = catalog.scaling_law(&law.law)?;
+        // Beside a law that takes repeats for fresh tokens stands one that does not.
+        let all = || catalog.ids(rackmath_spec::Kind::Laws).filter_map(|id| catalog.scaling_law(id).ok());
+        let others = law.unique_tokens.filter(|_| !knows_repetition(&one)).into_iter();
+        let others: Vec<_> = others.flat_map(|_| all().filter(|l| knows_repetition(l))).collect();
+        std::iter::once(one).chain(others).collect()
     };
     let router = law.router.parse::<Router>()?;
     let experts = catalog.clark_laws()?.into_iter().find(|l| l.router == router);
@@ -70,7 +75,19 @@ pub(crate) fn resolve(catalog: &Catalog, law: &Law) -> Result<Resolved, Error> {
     Ok(Resolved { laws, shape, experts })
 }
 
+/// Whether a law knows what data is worth that a model sees again.
+fn knows_repetition(law: &ScalingLaw) -> bool {
+    matches!(law.form, LawForm::Chinchilla(_, Some(_)))
+}
+
 impl Resolved {
+    /// Why a law has nothing to say of so many tokens: it takes repeats for fresh ones, and there are not as many.
+    pub(crate) fn repeats(&self, law: &ScalingLaw, at: Point) -> Option<Remark> {
+        let unique = self.shape.unique.filter(|unique| at.tokens > *unique && !knows_repetition(law))?;
+        let said = says("repeats_as_fresh").with("params", at.params).with("tokens", at.tokens);
+        Some(said.with("passes", at.tokens / unique).with("unique", unique))
+    }
+
     pub(crate) fn surface(&self, law: &ScalingLaw) -> Result<Surface, NoSurface> {
         surface(law, &self.shape, Some(&self.experts))
     }

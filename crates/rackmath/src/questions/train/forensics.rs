@@ -112,7 +112,9 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
     let given = given(&r)?;
     let expected =
         "a run of the catalogue such as deepseek-v3, or some of its numbers such as --tokens and --chip-hours";
-    refuse_if(given.iter().all(Option::is_none), "what is known", "nothing", expected)?;
+    if given.iter().all(Option::is_none) {
+        return Err(Error::said("nothing is known of the run").hint(format!("give {expected}")));
+    }
     let (findings, contradiction) = infer(&given, k);
     let mut without = given;
     without[Variable::Mfu as usize] = None;
@@ -152,6 +154,10 @@ fn given(r: &Request) -> Result<[Option<Known>; COUNT], Error> {
         let Some(Known { low, high }) = known else { continue };
         let sound = low > 1e-12 && low <= high && high < 1e40;
         refuse_if(!sound, field, format!("{low} to {high}"), "a low end above 0, then a high end")?;
+        // Rounded as it is typed, 50 is 49.5 to 50.5.
+        let given = f64::midpoint(low, high);
+        let expected = format!("a share of at most 1: {}, or {given}%", given / 100.0);
+        refuse_if(field == "mfu" && low > 1.0, field, format!("{given}, which is {} %", given * 100.0), expected)?;
     }
     Ok(fields.map(|(_, known)| known))
 }
@@ -190,5 +196,38 @@ mod tests {
         for wrong in [Request::default(), Request { mfu: bad, ..Request::default() }] {
             assert!(answer(&catalog, &wrong).is_err());
         }
+    }
+
+    #[test]
+    fn nothing_likely_lies_where_nothing_can_be() {
+        let catalog = rackmath_catalog::embedded();
+        let rounded = |low: f64, high: f64| Some(Known { low, high });
+        let typed = Request {
+            on: Some("h100".into()),
+            chips: rounded(24_000.0, 24_000.0),
+            params: rounded(399.5e9, 400.5e9),
+            tokens: rounded(29.5e12, 30.5e12),
+            usd: rounded(99.5e6, 100.5e6),
+            price_usd_per_chip_hour: rounded(2.0, 2.0),
+            ..Request::default()
+        };
+        let runs = catalog.ids(rackmath_spec::Kind::Runs);
+        let runs = runs.map(|id| Request { run: Some(id.to_owned()), ..Request::default() });
+        for request in runs.chain([typed]) {
+            for f in answer(&catalog, &request).unwrap().findings {
+                let Some(Known { low, high }) = f.likely else { continue };
+                assert!(f.at_least.is_none_or(|least| low >= least), "{f:?}");
+                assert!(f.at_most.is_none_or(|most| high <= most), "{f:?}");
+                assert!(f.estimate.is_some_and(|x| low <= x * (1.0 + 1e-12) && x <= high * (1.0 + 1e-12)), "{f:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_percentage_without_its_sign_is_refused_with_both_readings() {
+        let mfu = Some(Known { low: 49.5, high: 50.5 });
+        let error = answer(&rackmath_catalog::embedded(), &Request { mfu, ..Request::default() }).unwrap_err();
+        let said = format!("{error} {error:?}");
+        assert!(said.contains("5000 %") && said.contains("50%") && said.contains("0.5"), "{said}");
     }
 }

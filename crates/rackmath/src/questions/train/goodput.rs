@@ -180,6 +180,13 @@ pub(crate) fn hazard(chip_mtbf: Seconds, chips: f64, stall_s: f64, restart_s: f6
 }
 
 pub(crate) fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> Result<(Seconds, Remark), Error> {
+    let both = r.job_mtbf_hours.filter(|_| r.chip_mtbf_hours.is_some());
+    refuse_if(
+        both.is_some(),
+        "job_mtbf_hours",
+        both.unwrap_or_default(),
+        "one of {job_mtbf} and {chip_mtbf}: one follows from the other",
+    )?;
     if let Some(hours) = r.job_mtbf_hours {
         let job = within("job_mtbf", hours, 1e-6, 1e12)?;
         return Ok((Seconds::s(job * 3600.0 * chips), says("job_mtbf_as_given")));
@@ -190,7 +197,8 @@ pub(crate) fn chip_mtbf(r: &Request, run: Option<&TrainingRun>, chips: f64) -> R
     }
     let known = run.and_then(|run| Some((run, run.stops?, run.chips?)));
     let expected = "a mean time between failures (--chip-mtbf or --job-mtbf), or a run that says";
-    let (run, (count, days), n) = known.ok_or_else(|| Error::value("failures", "nothing", expected))?;
+    let (run, (count, days), n) =
+        known.ok_or_else(|| Error::said("nothing is known of failures").hint(format!("give {expected}")))?;
     let stops = says("stops_in_days").with("stops", count).with("days", days).with("chips", n);
     let origin = stops.with("run", &run.name).with("source", &run.source);
     Ok((Seconds::s(days * 86_400.0 * n / count), origin))

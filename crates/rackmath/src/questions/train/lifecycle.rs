@@ -298,6 +298,10 @@ fn card(r: &Resolved, law: &ScalingLaw, s: &Solve) -> LawCard {
     let Some((loss, best)) = solved(&surface, s) else {
         return LawCard { left_out: Some(says("loss_out_of_reach")), ..card };
     };
+    let mut repeated = [best.at, s.rule_point].into_iter().filter(|p| s.loss.is_none() || *p == best.at);
+    if let Some(why) = repeated.find_map(|p| r.repeats(law, p)) {
+        return LawCard { left_out: Some(why), law: card.law, source: card.source, ..LawCard::default() };
+    }
     card.loss = Some(loss);
     card.optimum = Some(OptimumCard {
         params: best.at.params.get(),
@@ -369,6 +373,11 @@ fn split(text: &str) -> Result<Split, Error> {
     match (text.trim(), shares.as_slice()) {
         ("thirds", _) => Ok(Split::THIRDS),
         ("quarters", _) => Ok(Split::QUARTERS),
+        // Shares in proportion are fine, percentages that come to more than all are a slip.
+        (given, [_, _, _]) if sum.is_finite() && sum > 100.5 => {
+            let expected = format!("shares that come to at most 100, not {sum}");
+            Err(Error::value("split", format!("\"{given}\""), expected))
+        }
         (given, [p, r, s]) if given.split('/').count() == 3 && sum.is_finite() && *p > 0.0 && *r >= 0.0 && *s > 0.0 => {
             Ok(Split { pretrain: p / sum, rl: r / sum, served: s / sum })
         }
@@ -420,6 +429,18 @@ mod tests {
         // A loss out of reach is an answer.
         let a = ask(&Request { loss: Some(1.0), ..lecture() });
         assert_eq!(of(&a, "besiroglu-2024").left_out, Some(says("loss_out_of_reach")));
+    }
+
+    #[test]
+    fn shares_of_more_than_all_are_refused_and_laws_that_count_repeats_as_fresh_do_not_decide() {
+        let catalog = rackmath_catalog::embedded();
+        let wrong = Request { split: "50/20/40".into(), ..lecture() };
+        assert!(answer_on(&catalog, &wrong, 1).is_err_and(|e| format!("{e:?}").contains("110")));
+        assert!(ask(&Request { split: "1/1/2".into(), ..lecture() }).rule.pretrain_tokens > 0.0);
+        let law = Law { unique_tokens: Some(100e9), ..Law::default() };
+        let a = ask(&Request { law, ..lecture() });
+        let decide: Vec<_> = a.laws.iter().filter(|l| l.optimum.is_some()).map(|l| l.law.as_str()).collect();
+        assert_eq!(decide, ["muennighoff-2023"]);
     }
 
     #[test]

@@ -83,7 +83,8 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
     let shape = layered(&model, &r.model)?;
     let system = catalog.system(&r.on)?;
     let format = r.format.parse::<TrainingFormat>()?;
-    let peak = system.chip.peak.get(&format.math()).ok_or_else(|| no_peak(&system.chip, &system.chip.name, format))?;
+    let peak = system.chip.peak.get(&format.math()).filter(|_| format.runs_on(&system.chip));
+    let peak = peak.ok_or_else(|| no_peak(&system.chip, &system.chip.name, format))?;
     let peak = peak.value.get();
     up_to("sequence", r.sequence, 100_000_000)?;
     let per_token = |c: Convention| flop_per_token(shape, r.sequence, c, r.recompute);
@@ -91,7 +92,10 @@ pub fn answer(catalog: &Catalog, r: &Request) -> Result<Answer, Error> {
         (Some(rate), None, None) => rate,
         (None, Some(tflop), None) => tflop * 1e12 / per_token(r.convention),
         (None, None, Some(share)) => share * peak / per_token(r.convention),
-        _ => return Err(Error::value("speed", "not one", "one speed: {tokens_per_s}, {tflops} or {mfu}")),
+        (None, None, None) => {
+            return Err(Error::said("no speed is given").hint("one speed: {tokens_per_s}, {tflops} or {mfu}"));
+        }
+        _ => return Err(Error::said("several speeds are given").hint("one speed: {tokens_per_s}, {tflops} or {mfu}")),
     };
     refuse_if(!(tokens.is_finite() && tokens > 0.0), "speed", tokens, "a positive number")?;
     let lines = Convention::VARIANTS.iter().map(|c| {

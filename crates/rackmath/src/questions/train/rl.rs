@@ -32,6 +32,10 @@ const SHORTER: f64 = 0.97;
 /// More answers than a step has.
 const MOST: u64 = 1_000_000;
 
+/// Most chips that are looked at where both sides fit on none asked for, and how often their number is doubled.
+const MOST_CHIPS: u64 = 65_536;
+const DOUBLED: u32 = 8;
+
 /// A model, its machine, and a step of reinforcement learning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Educe)]
 #[educe(Default)]
@@ -176,10 +180,13 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: &Effort) -> Resul
     }
     all.sort_by(|a, b| (!a.fits, a.step).partial_cmp(&(!b.fits, b.step)).unwrap_or(std::cmp::Ordering::Equal));
     let splits = all.iter().map(|w| w.split(&checked)).collect();
-    let Some(best) = all.into_iter().next() else {
+    let Some(mut best) = all.into_iter().next() else {
         let none = || Error::value("chips", checked.chips, "more of them: no split gives each side a layout");
         return Err(wrong.unwrap_or_else(none));
     };
+    if best.fits {
+        best.faster = checked.faster(&best, effort)?;
+    }
     Ok(best.answer(r, &checked, splits))
 }
 
@@ -213,22 +220,24 @@ impl<'a> Checked<'a> {
         Ok(Self { catalog, r, lengths: law, answers, chips, mean })
     }
 
-    /// What of the other ways to share the chips fits, each tried; chips apart only where nothing else does.
+    /// Ways to share the chips that leave the engine more memory, as asked first, the easiest to have before others.
+    fn ways(&self) -> Vec<(Remark, Request)> {
+        let r = self.r;
+        let mut ways = vec![(says("rl_as_asked"), r.clone())];
+        if r.sharding.is_none() {
+            ways.push((says("rl_with_zero3"), Request { sharding: Some(Sharding::Zero3), ..r.clone() }));
+        }
+        if !r.offload_trainer {
+            ways.push((says("rl_with_offload"), Request { offload_trainer: true, ..r.clone() }));
+        }
+        ways
+    }
+
+    /// What of the other ways to share the chips fits, each tried; chips apart where nothing else does, more chips where nothing
+    /// does at all.
     fn remedies(&self, now: &Weighed, effort: &Effort) -> Result<Vec<Remark>, Error> {
         let r = self.r;
         if now.turns != Turns::Colocated {
-            return Ok(Vec::new());
-        }
-        if !now.trained.fits {
-            // More chips for the trainer must hold the engine too.
-            let asked = |c: &&train::ChangeCard| c.what.says == "fits_chips";
-            let Some(first) = now.trained.changes.iter().find(asked).map(|c| c.chips) else { return Ok(Vec::new()) };
-            for chips in (0..6).map(|k| first << k) {
-                effort.cancel.check()?;
-                if (Checked { r, chips, ..*self }).weigh(None, effort).is_ok_and(|w| w.fits) {
-                    return Ok(vec![says("fits_chips").with("chips", chips)]);
-                }
-            }
             return Ok(Vec::new());
         }
         let with = |r: &Request, split: Option<u64>| {
@@ -237,40 +246,83 @@ impl<'a> Checked<'a> {
             Ok::<bool, Error>(checked.weigh(split, effort).is_ok_and(|w| w.fits))
         };
         let mut all = Vec::new();
-        if !r.offload_trainer && with(&Request { offload_trainer: true, ..r.clone() }, None)? {
-            all.push(says("rl_with_offload"));
+        for (way, asked) in self.ways().into_iter().skip(1) {
+            if with(&asked, None)? {
+                all.push(way);
+            }
         }
         if r.sleep != Sleep::All && with(&Request { sleep: Sleep::All, ..r.clone() }, None)? {
             all.push(says("rl_with_sleep"));
         }
-        for n in self.splits() {
-            if all.is_empty() && with(r, Some(n))? {
-                all.push(says("rl_with_split").with("chips", n));
+        if now.trained.fits {
+            for n in self.splits() {
+                if all.is_empty() && with(r, Some(n))? {
+                    all.push(says("rl_with_split").with("chips", n));
+                }
             }
         }
-        Ok(all)
+        if all.is_empty() { self.more_chips(effort) } else { Ok(all) }
     }
 
-    /// Ways to leave the engine more memory that cost nothing, where a step is shorter with one, shortest first.
+    /// From how many chips on both sides fit, in each way to share them that needs fewer than the easier ones, fewest first.
+    fn more_chips(&self, effort: &Effort) -> Result<Vec<Remark>, Error> {
+        let mut all: Vec<(u64, Remark)> = Vec::new();
+        for (way, asked) in self.ways() {
+            let Some(chips) = (Checked { r: &asked, ..*self }).fewest(effort)? else { continue };
+            if all.iter().all(|(before, _)| chips < *before) {
+                all.push((chips, says("rl_from").with("chips", chips).with("way", way)));
+            }
+        }
+        all.sort_by_key(|(chips, _)| *chips);
+        Ok(all.into_iter().map(|(_, said)| said).collect())
+    }
+
+    /// The fewest chips that hold both sides: doubled from where the trainer alone fits, then halved in whole domains.
+    fn fewest(&self, effort: &Effort) -> Result<Option<u64>, Error> {
+        let holds = |chips: u64| {
+            effort.cancel.check()?;
+            Ok::<bool, Error>((Checked { chips, ..*self }).weigh(None, effort).is_ok_and(|w| w.fits))
+        };
+        let alone = self.train(self.chips, effort)?.0;
+        let asked = |c: &&train::ChangeCard| c.what.says == "fits_chips";
+        let first = alone.changes.iter().find(asked).map_or(self.chips + 1, |c| c.chips);
+        let system = self.catalog.system(machine_named(&self.r.on)?.0)?;
+        let unit = domain(&system).max(1);
+        let first = if first > unit { first.next_multiple_of(unit) } else { first };
+        let (mut no, mut yes) = (None, None);
+        for chips in (0..DOUBLED).map(|k| first << k).take_while(|n| *n <= MOST_CHIPS) {
+            if holds(chips)? {
+                yes = Some(chips);
+                break;
+            }
+            no = Some(chips);
+        }
+        let (Some(mut yes), Some(mut no)) = (yes, no) else { return Ok(yes) };
+        while yes - no > unit {
+            let middle = (u64::midpoint(no, yes) / unit * unit).max(no + 1);
+            if holds(middle)? { yes = middle } else { no = middle }
+        }
+        Ok(Some(yes))
+    }
+
+    /// Ways to leave the engine more memory that cost nothing, where a step is shorter with one, shortest first; where the sides
+    /// have chips apart, sharing them all is such a way.
     fn faster(&self, now: &Weighed, effort: &Effort) -> Result<Vec<Remark>, Error> {
-        let r = self.r;
-        if now.turns != Turns::Colocated || now.memory.trainer_resident_bytes == 0.0 {
+        let colocated = now.turns == Turns::Colocated;
+        if colocated && now.memory.trainer_resident_bytes == 0.0 {
             return Ok(Vec::new());
         }
-        let mut ways = Vec::new();
-        if r.sharding.is_none() {
-            ways.push((says("rl_with_zero3"), Request { sharding: Some(Sharding::Zero3), ..r.clone() }));
-        }
-        if !r.offload_trainer {
-            ways.push((says("rl_with_offload"), Request { offload_trainer: true, ..r.clone() }));
-        }
         let mut all = Vec::new();
-        for (way, asked) in ways {
+        for (way, asked) in self.ways().into_iter().skip(usize::from(colocated)) {
             effort.cancel.check()?;
-            let tried = (Checked { r: &asked, ..*self }).weigh(None, effort);
+            let together = Request { asynchronous: false, rollout_chips: None, ..asked };
+            let tried = (Checked { r: &together, ..*self }).weigh(None, effort);
+            let way = if colocated { way } else { says("rl_together").with("way", way) };
             all.extend(tried.ok().filter(|w| w.fits && w.step < SHORTER * now.step).map(|w| (w.step, way)));
         }
         all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        // Of ways to share the chips the fastest is enough.
+        all.truncate(if colocated { all.len() } else { 1 });
         Ok(all.into_iter().map(|(step, way)| says("rl_faster").with("what", way).with("step", step)).collect())
     }
 
@@ -393,7 +445,7 @@ impl<'a> Checked<'a> {
             (Some(rank), Some(shape)) => Bytes::b(2.0 * lora::params(shape, lora::Targets::All, rank as f64)),
             _ => case.found.count.stored_bytes(&on.formats),
         };
-        let host = chip.link.host.as_ref().map(|rate| rate.value);
+        let host = chip.to_host();
         let way = r.update.unwrap_or(if colocated { Update::Shards } else { Update::Broadcast });
         let level = |n: usize| system.levels.get(n).map(|l| l.bandwidth.value);
         let near = level(0).or(chip.link.scale_up.as_ref().map(|x| x.value));
@@ -427,6 +479,8 @@ impl<'a> Checked<'a> {
             (false, true) => Turns::OneStepOff,
         };
         let price = case.found.priced().then(|| case.found.chip_price.get());
+        let source = case.found.price_source.short();
+        let priced = price.map(|p| says("chip_hour_costs").with("usd_per_hour", 3600.0 * p).with("source", source));
         Ok(Weighed {
             fits,
             step: parts.step(turns),
@@ -443,6 +497,7 @@ impl<'a> Checked<'a> {
             drawn,
             chips: (engine_chips, train_chips),
             price,
+            priced,
             remedies: Vec::new(),
             faster: Vec::new(),
         })
@@ -554,6 +609,7 @@ struct Weighed {
     drawn: Drawn,
     chips: (u64, u64),
     price: Option<f64>,
+    priced: Option<Remark>,
     /// What fits instead, where it does not.
     remedies: Vec<Remark>,
     /// What costs nothing and is faster, where it fits.
@@ -584,7 +640,10 @@ impl Weighed {
                 .with("tail", Some(g.tail.get() / g.time.get().max(f64::MIN_POSITIVE)).filter(|share| *share > 0.0))
                 .with("late", self.drawn.late())
                 .with("waits", who)
-                .with("beside", (!self.faster.is_empty()).then_some(m.trainer_resident_bytes))
+                .with(
+                    "beside",
+                    (!self.faster.is_empty() && self.turns == Turns::Colocated).then_some(m.trainer_resident_bytes),
+                )
                 .with("faster", self.faster.clone())
                 .with("usd", usd);
         }
@@ -601,10 +660,9 @@ impl Weighed {
                     fields.all(|field| !matches!(field.as_str(), "offload" | "optimizer" | "schedule" | "qlora"));
                 here && c.what.says != "fits_chips"
             });
-            let both = self.remedies.first();
             let said = says("rl_trainer_too_large").with("memory", m.trainer_bytes);
             let said = said.with("change", change.map(|c| &c.what)).with("layout", change.map(|c| &c.layout));
-            said.with("both", both)
+            said.with("both", self.remedies.clone())
         } else if self.drawn.places < 1.0 {
             said(says("rl_no_room_for_answers"))
         } else {
@@ -682,6 +740,7 @@ impl Weighed {
             tokens,
             tokens_per_s_per_chip: tokens / self.step / checked.chips as f64,
             usd_per_step: usd,
+            priced: self.priced,
             usd_per_mtok: usd.map(|usd| usd / drawn * 1e6),
             splits,
             assumptions,

@@ -39,6 +39,9 @@ pub struct Answer {
     pub question: Remark,
     /// One card per law.
     pub laws: Vec<LawCard>,
+    /// That laws were left out which take repeated data for fresh, where any were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Remark>,
     /// Loss against size at equal compute, for the first law with a surface.
     pub iso_flop: Option<Figure>,
     /// Tokens against size at equal loss, for the same law.
@@ -128,6 +131,7 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let card = |law| cancel.check().map(|()| card(&resolved, law, asked, usd));
     let cards: Vec<LawCard> = resolved.laws.iter().map(|law| card(law)).collect::<Result<_, _>>()?;
     // A picture of the law that was named, or of the corrected Chinchilla fit.
+    let decides = says_of_repeats(&cards);
     let drawn = cards.iter().zip(&resolved.laws).filter(|(c, _)| c.optimum.is_some_and(|o| o.loss.is_some()));
     let drawn = drawn.min_by_key(|(c, _)| c.law != "besiroglu-2024");
     let figures = drawn.and_then(|(c, law)| Some((c.optimum?, resolved.surface(law).ok()?, law)));
@@ -141,8 +145,18 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         iso_flop: figures.as_ref().map(|(best, s, law)| iso_flop(best, s, law)),
         iso_loss: figures.as_ref().map(|(best, s, law)| iso_loss(best, s, law)),
         laws: cards,
+        repeats: decides,
         assumptions,
     })
+}
+
+/// That laws were left out which take repeats for fresh tokens, and what the first of them would have said.
+fn says_of_repeats(cards: &[LawCard]) -> Option<Remark> {
+    let left: Vec<_> = cards.iter().filter_map(|c| Some((c, c.left_out.as_ref()?))).collect();
+    let left: Vec<_> = left.into_iter().filter(|(_, why)| why.says == "repeats_as_fresh").collect();
+    let (first, why) = left.first()?;
+    let one = (left.len() == 1).then(|| says("left_out_one").with("law", &first.law).with("why", *why));
+    Some(one.unwrap_or_else(|| says("left_out_repeats").with("laws", left.len())))
 }
 
 fn asked(r: &Request) -> Result<Asked, Error> {
@@ -186,12 +200,16 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
         _ => Vec::new(),
     };
     let routers = routers(r, law, asked);
+    // Of more tokens than there are a law knows nothing that takes repeats for fresh ones.
+    let repeats = given_point(asked).or(best).and_then(|p| r.repeats(law, p));
+    let best = best.filter(|_| repeats.is_none());
+    let given = given.filter(|_| repeats.is_none());
     let why = || surface.as_ref().err().map(|why| why.to_string().into());
     let none = best.is_none() && routers.is_empty();
-    let left_out = none.then(|| why().unwrap_or_else(|| says("loss_out_of_reach")));
+    let left_out = repeats.or_else(|| none.then(|| why().unwrap_or_else(|| says("loss_out_of_reach"))));
     // The spread of a best point does not depend on where the law itself puts it.
-    let spread = r.spread(law, |s| Some(best_on(s, asked)?.ratio()));
-    let usd_of_loss = usd.filter(|_| matches!(asked, Asked::Loss(_)));
+    let spread = best.and_then(|_| r.spread(law, |s| Some(best_on(s, asked)?.ratio())));
+    let usd_of_loss = usd.filter(|_| best.is_some() && matches!(asked, Asked::Loss(_)));
     let usd_spread = usd_of_loss.and_then(|u| r.spread(law, |s| Some(best_on(s, asked)?.flop().get() * u)));
     LawCard {
         law: law.id.clone(),
@@ -211,6 +229,10 @@ fn card(r: &Resolved, law: &ScalingLaw, asked: Asked, usd: Option<f64>) -> LawCa
         left_out,
         notes: law.notes.clone(),
     }
+}
+
+fn given_point(asked: Asked) -> Option<Point> {
+    if let Asked::At(p) = asked { Some(p) } else { None }
 }
 
 fn routers(r: &Resolved, law: &ScalingLaw, asked: Asked) -> Vec<RouterCard> {
@@ -303,6 +325,25 @@ mod tests {
         let [tokens] = a.laws[0].given_outside.as_slice() else { panic!("{:?}", a.laws[0].given_outside) };
         let times = &tokens.with["times"];
         assert!(matches!(times, crate::remark::Part::Number(x) if (x - 47.2).abs() < 0.1), "{tokens:?}");
+    }
+
+    #[test]
+    fn a_law_that_takes_repeats_for_fresh_tokens_does_not_decide_where_they_run_out() {
+        let of = |law: &str, unique: Option<f64>| {
+            let law = Law { law: law.into(), unique_tokens: unique, ..Law::default() };
+            ask(&Request { law, flop: Some(5.88e23), ..Request::default() })
+        };
+        let decides = |a: &Answer| {
+            let all = a.laws.iter().filter(|l| l.optimum.is_some());
+            all.map(|l| l.law.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(decides(&of("all", Some(100e9))), ["muennighoff-2023"]);
+        // A law that was named is left out as well, and the one that knows stands in its place.
+        let named = of("hoffmann-2022", Some(100e9));
+        assert_eq!(decides(&named), ["muennighoff-2023"]);
+        assert_eq!(named.repeats.as_ref().unwrap().says, "left_out_one");
+        // With more tokens than any law asks for nothing is repeated, and all of them count.
+        assert_eq!(decides(&of("all", Some(1e17))), decides(&of("all", None)));
     }
 
     #[test]

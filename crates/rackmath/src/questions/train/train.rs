@@ -10,9 +10,10 @@ mod solve;
 mod tuned;
 
 use crate::desk::prelude::*;
+use crate::desk::support;
 use crate::extent::Extent;
-use crate::setting::{machine as machine_named, paid};
-pub use run::{LossCard, RunCard};
+use crate::setting::{PriceSource, machine as machine_named, paid as paid_once};
+pub use run::{EnergyCard, LossCard, RunCard};
 pub use solve::{Seek, SolvedChips, Unknown};
 pub use tuned::{Optimizer, PeakCard, TunedCard};
 
@@ -20,7 +21,7 @@ use asked::{Asked, fields};
 use changes::{MOST_CHIPS, Tried};
 use rackmath_spec::{Chip, GemmKernels, Model, Network, System, TrainingFormat, TrainingRun, TrainingStack};
 use rackmath_theory::count::count;
-use rackmath_theory::count::lora::Targets;
+use rackmath_theory::count::lora::{self, Targets};
 use rackmath_theory::pipeline::Schedule;
 use rackmath_theory::train::machine::Machine;
 pub use rackmath_theory::train::memory::StageMemory as StageCard;
@@ -211,6 +212,18 @@ pub struct Answer {
     pub days: Option<f64>,
     /// Dollars for them.
     pub cost_usd: Option<f64>,
+    /// What a chip costs an hour, and what kind of price that is; nothing where none is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priced: Option<Remark>,
+    /// Chips there are that the layout leaves idle: they are paid for as well.
+    #[serde(skip_serializing_if = "is_default")]
+    pub idle_chips: u64,
+    /// Says that the model has no positions for such sequences, where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_long: Option<Remark>,
+    /// What asks for the same speed in the conventions of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_others: Option<Remark>,
     /// The whole run with its failures, where tokens or a loss were given.
     pub run: Option<RunCard>,
     /// What the authors of the run printed, where one was named.
@@ -298,6 +311,13 @@ pub struct LayoutCard {
     pub chip_hours_per_mtok: f64,
 }
 
+impl Answer {
+    /// A number of the layout that was found; one where it is as usual.
+    fn with_number(&self, field: &str) -> u64 {
+        self.with.get(field).and_then(Value::as_u64).unwrap_or(1)
+    }
+}
+
 struct Setup {
     model: Arc<Model>,
     system: Arc<System>,
@@ -344,9 +364,12 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     let cuts = stages;
     let stages: Vec<StageCard> =
         cuts.iter().map(|s| stage_memory(&prepared, &setup.stack.memory, s, &cut, m)).collect();
-    let stated = paid(&asked.on, machine_named(&asked.on)?.1, r.price_usd_per_chip_hour)?;
-    let price = stated.or(chip.usual_price().map(|p| p.value.as_per_hour()));
-    let timed = run::Timed { seconds: time.total, tokens, chips, mfu, price };
+    let stated = paid_once(&asked.on, machine_named(&asked.on)?.1, r.price_usd_per_chip_hour)?;
+    let (price, priced) = price(chip, stated);
+    let idle = system.n_chips.saturating_sub(cut.chips());
+    let (paid, checkpoint_bytes) = (chips + idle as f64, checkpoint(&setup, &job, &cut));
+    let (seconds, watts) = (time.total, run::Watts::of(chip));
+    let timed = run::Timed { seconds, tokens, chips, paid, mfu, price, watts, checkpoint_bytes };
     let run = run::run(catalog, r, asked.tokens, &setup.model, &timed)?;
     let days = run.as_ref().and_then(|run| run.work_days);
     let machine_name = format!("{} x {}", system.n_chips, chip.name);
@@ -360,24 +383,15 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
     };
     // A moment outside the steady step that alone is too much.
     let alone = peak.filter(|_| !fits && stages.iter().all(|s| s.total_bytes <= capacity));
-    let verdict = (!fits).then(|| verdict(search.is_some(), system.n_chips, &changes, (alone, &setup.stack)));
-    let ran = tuned::Run {
-        machine: &machine,
-        job: &job,
-        cut,
-        prepared: &prepared,
-        stages: &stages,
-        tokens_per_s: tokens / time.total,
-        step_s: time.total,
-    };
+    let verdict = (!fits).then(|| verdict(search.is_some(), &tried, &changes, alone));
+    let tokens_per_s = tokens / time.total;
+    let (machine, job, prepared, stages, step_s) = (&machine, &job, &prepared, stages, time.total);
+    let ran = tuned::Run { machine, job, cut, prepared, stages: &stages, tokens_per_s, step_s };
     let tuned = tuned::card(catalog, r, &setup.model, &ran, &effort)?;
     let published = asked.run.as_ref().map(|run| published(run, days, chips));
     let title = |id: &'static str| says(id).with("model", &setup.model.name).with("on", &machine_name);
-    let figure = match &search {
-        Some(search) => frontier_figure(title("time_over_memory"), search),
-        None if stages.len() > 1 => Some(stages_figure(title("memory_by_stage"), &cut.to_string(), capacity, &stages)),
-        None => None,
-    };
+    let evidence = evidence(&setup.stack, chip, search.is_some());
+    let figure = pictured(title, search.as_ref(), &cut, capacity, &stages);
     Ok(Answer {
         request: r.clone(),
         model: setup.model.name.clone(),
@@ -390,9 +404,9 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         step_s: time.total,
         bound_s,
         parts: parts(&time),
-        tokens_per_s: tokens / time.total,
+        tokens_per_s,
         mfu,
-        mfu_counted: says("of_dense_peak").with("format", format.to_string()).with("peak", machine.peak()),
+        mfu_counted: counted(machine, format, cut.tuning),
         flop_per_s_per_chip: rate,
         fits,
         solved: None,
@@ -402,21 +416,64 @@ pub fn answer_on(catalog: &Catalog, request: &Request, effort: impl Into<Effort>
         capacity_bytes: capacity,
         stages,
         days,
-        cost_usd: days.zip(price).map(|(d, p)| d * 24.0 * p * chips),
+        cost_usd: days.zip(price).map(|(d, p)| d * 24.0 * p * timed.paid),
+        priced,
+        idle_chips: idle,
+        too_long: support::beyond(&setup.model, sequence as f64),
+        by_others: cut.tuning.is_full().then(|| by_others(&asked, chip, format, tokens_per_s / chips)),
         run,
         published,
         search,
         figure,
-        evidence: evidence(&setup.stack, chip),
+        evidence,
         sources: setup.stack.sources.clone(),
     })
 }
 
+/// What MFU is a share of.
+fn counted(machine: &Machine<'_>, format: TrainingFormat, tuning: Tuning) -> Remark {
+    let said = says("of_dense_peak").with("format", format.to_string()).with("peak", machine.peak());
+    said.with("frozen", (!tuning.is_full()).then_some(0.0))
+}
+
+/// What asks for the same speed in the conventions of others.
+fn by_others(asked: &Asked, chip: &Chip, format: TrainingFormat, tokens_per_s_per_chip: f64) -> Remark {
+    let said = says("mfu_by_others").with("model", &asked.model).with("chip", &chip.id);
+    let said = said.with("sequence", asked.sequence).with("rate", tokens_per_s_per_chip);
+    said.with("format", (format != TrainingFormat::Bf16).then(|| format.to_string()))
+}
+
+/// What a chip costs an hour, and what kind of price that is.
+fn price(chip: &Chip, stated: Option<f64>) -> (Option<f64>, Option<Remark>) {
+    let source = match (stated, chip.usual_price()) {
+        (Some(_), _) => PriceSource::Given,
+        (None, Some(listed)) => PriceSource::Listed(listed.clone()),
+        (None, None) => PriceSource::Unknown,
+    };
+    let listed = || chip.usual_price().map(|p| p.value.as_per_hour());
+    let price = stated.or_else(listed);
+    (price, price.map(|p| says("chip_hour_costs").with("usd_per_hour", p).with("source", source.short())))
+}
+
+/// Bytes from which a run goes on: what is trained and what the optimizer keeps of it, frozen weights left out.
+fn checkpoint(setup: &Setup, job: &Job<'_>, cut: &Cut) -> f64 {
+    let recipe = &setup.stack.memory;
+    let trained = match cut.tuning {
+        Tuning::Full => count(&setup.model).total() as f64,
+        Tuning::Adapters { rank, targets, .. } => lora::params(job.shape, targets, f64::from(rank)),
+    };
+    trained * (recipe.weight_bytes + recipe.optimizer_bytes)
+}
+
 /// What the constants of a program come from, and whether runs on such chips are among it.
-fn evidence(stack: &TrainingStack, chip: &Chip) -> Remark {
+fn evidence(stack: &TrainingStack, chip: &Chip, found: bool) -> Remark {
     let elsewhere = (!stack.ran_on(chip)).then_some(&chip.generation);
     match stack.fit {
-        Some((n, e)) => says("fitted_on_runs").with("error", e).with("runs", n).with("elsewhere", elsewhere),
+        Some((n, e)) => says("fitted_on_runs")
+            .with("error", e)
+            .with("runs", n)
+            .with("elsewhere", elsewhere)
+            .with("found", found.then_some(0.0)),
         None => says("never_checked"),
     }
 }
@@ -578,12 +635,10 @@ fn peak(parts: &[Stage], held: &[StageCard], cut: &Cut, stack: &TrainingStack) -
     moments.max_by(|a, b| a.chip.total_cmp(&b.chip))
 }
 
-fn verdict(
-    searched: bool,
-    chips: u64,
-    changes: &[ChangeCard],
-    (alone, stack): (Option<Peak>, &TrainingStack),
-) -> Remark {
+fn verdict(searched: bool, tried: &Tried<'_>, changes: &[ChangeCard], alone: Option<Peak>) -> Remark {
+    let Tried { setup: Setup { system, stack, .. }, machine, asked, .. } = tried;
+    // What nobody could try is said, or it reads as if it had been.
+    let untried = (machine.host.is_none() && asked.fixed.offload().is_none()).then_some(&system.chip.name);
     let lists = alone.filter(|p| stack.memory.lists && p.moment == Moment::FirstUpdate).map(|_| 0.0);
     let moment = |said: Remark| {
         let said = said.with("moment", alone.map(|p| tuned::said(p.moment)));
@@ -592,10 +647,11 @@ fn verdict(
     if !searched {
         let first = changes.first();
         let remark = moment(says("layout_does_not_fit")).with("first", first.map(|c| &c.what));
-        return remark.with("layout", first.map(|c| &c.layout));
+        return remark.with("layout", first.map(|c| &c.layout)).with("untried", untried);
     }
     let of = |id: &str| changes.iter().find(|c| c.what.says == id).map(|c| &c.what);
-    let said = moment(says("no_layout_fits")).with("chips", chips).with("same", of("fits_wide"));
+    let said = moment(says("no_layout_fits")).with("chips", system.n_chips).with("same", of("fits_wide"));
+    let said = said.with("untried", untried);
     said.with("kept", of("fits_narrow").or(of("fits_optimizer"))).with("more", of("fits_chips"))
 }
 
@@ -616,6 +672,20 @@ fn parts(t: &StepTime) -> Vec<PartCard> {
     let mut cards: Vec<PartCard> = shown.map(card).collect();
     cards.sort_by(|a, b| b.time_s.total_cmp(&a.time_s));
     cards
+}
+
+fn pictured(
+    title: impl Fn(&'static str) -> Remark,
+    search: Option<&SearchCard>,
+    cut: &Cut,
+    capacity: f64,
+    stages: &[StageCard],
+) -> Option<Figure> {
+    match search {
+        Some(search) => frontier_figure(title("time_over_memory"), search),
+        None if stages.len() > 1 => Some(stages_figure(title("memory_by_stage"), &cut.to_string(), capacity, stages)),
+        None => None,
+    }
 }
 
 fn frontier_figure(title: Remark, search: &SearchCard) -> Option<Figure> {

@@ -49,6 +49,9 @@ pub struct Answer {
     pub tokens_per_s_per_chip: f64,
     /// Dollars of a step.
     pub usd_per_step: Option<f64>,
+    /// What a chip costs an hour, and what kind of price that is; nothing where none is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priced: Option<Remark>,
     /// Dollars per million drawn tokens.
     pub usd_per_mtok: Option<f64>,
     /// Other splits of the chips, fastest first, where the split was looked for.

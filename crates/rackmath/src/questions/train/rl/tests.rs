@@ -92,6 +92,38 @@ fn an_engine_that_keeps_its_memory_has_the_share_it_was_given() {
 fn chips_that_are_said_to_hold_both_sides_do() {
     let base = Request { on: "1xh100".into(), ..Request::default() };
     let why = serde_json::to_value(&ask(&base).verdict).unwrap()["why"].clone();
-    let chips = why["both"]["chips"].as_f64().unwrap() as u64;
-    assert!(ask(&Request { chips: Some(chips), ..base }).fits, "{why}");
+    let chips = why["both"][0]["chips"].as_f64().unwrap() as u64;
+    let offload = why["both"][0]["way"]["says"] == "rl_with_offload";
+    assert!(ask(&Request { chips: Some(chips), offload_trainer: offload, ..base }).fits, "{why}");
+}
+
+/// 18 bytes a parameter of 405 B are 7.3 TB: 86 chips and some room, sixteen times fewer than the trainer's fastest layout asks for.
+#[test]
+fn the_fewest_chips_are_those_of_the_way_that_needs_fewest() {
+    let base = Request { model: "llama-3.1-405b".into(), on: "8xh100".into(), ..Request::default() };
+    let why = serde_json::to_value(&ask(&base).verdict).unwrap()["why"].clone();
+    let all: Vec<(u64, String)> = why["both"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["chips"].as_u64().unwrap(), one["way"]["says"].as_str().unwrap().to_owned()))
+        .collect();
+    assert_eq!(all[0], (96, "rl_with_offload".to_owned()), "{why}");
+    assert!(all.windows(2).all(|two| two[0].0 < two[1].0), "{why}");
+    // With everything divided fewer than 512 are enough, and as many as are said do it.
+    let zero3 = all.iter().find(|(_, way)| way == "rl_with_zero3").map(|(chips, _)| *chips).unwrap();
+    assert!(zero3 <= 512, "{why}");
+    assert!(ask(&Request { chips: Some(zero3), sharding: Some(Sharding::Zero3), ..base.clone() }).fits);
+    // On chips that hold the trainer, dividing more is offered as well as the host.
+    let why = serde_json::to_value(&ask(&Request { chips: Some(512), ..base }).verdict).unwrap()["why"].clone();
+    let fits: Vec<&str> = why["fits"].as_array().unwrap().iter().map(|one| one["says"].as_str().unwrap()).collect();
+    assert_eq!(fits, ["rl_with_zero3", "rl_with_offload"], "{why}");
+}
+
+#[test]
+fn a_wait_that_is_rounding_is_none() {
+    let asked =
+        Request { model: "qwen3-8b".into(), prompts: 256, samples: 8, asynchronous: true, ..Request::default() };
+    let a = ask(&Request { osl: "lognormal:mean=4k,cv=1".into(), longest: 16384.0, ..asked });
+    assert!(a.rollout_waits_s == 0.0 || a.train_waits_s == 0.0, "{} {}", a.rollout_waits_s, a.train_waits_s);
 }

@@ -2,6 +2,7 @@
 
 use super::Request;
 use crate::desk::prelude::*;
+use crate::setting::machine as machine_named;
 use rackmath_spec::run::RunLayout;
 use rackmath_spec::{Chip, TrainingFormat, TrainingRun, word};
 use rackmath_theory::pipeline::Schedule;
@@ -70,11 +71,14 @@ impl Asked {
             own.as_ref().or(run).map_or_else(|| usual.to_owned(), Clone::clone)
         };
         let format = r.format.as_ref().or(laid.map(|l| &l.format)).map(|word| word.parse()).transpose()?;
+        let alone = |on: &String| Ok::<_, Error>(catalog.system(machine_named(on)?.0)?.n_chips == 1);
+        let bare = || r.on.as_ref().is_none_or(|on| alone(on).unwrap_or(false));
         let tokens = run.as_ref().and_then(|run| run.tokens).map(|(low, high)| f64::midpoint(low, high));
         Ok(Self {
             model: name(&r.model, laid.map(|l| &l.model), MODEL),
             on: name(&r.on, laid.map(|l| &l.system), MACHINE),
-            chips: r.chips.or(run.as_ref().and_then(|run| run.chips).filter(|_| r.on.is_none()).map(|n| n as u64)),
+            // On another kind of chip as many of them, unless a machine of several is named.
+            chips: r.chips.or(run.as_ref().and_then(|run| run.chips).filter(|_| bare()).map(|n| n as u64)),
             stack: r.stack.clone().or_else(|| laid.and_then(|l| l.program.clone())),
             format,
             sequence: r.sequence.or(laid.map(|l| l.sequence)).unwrap_or(SEQUENCE),
@@ -245,6 +249,8 @@ impl Fixed {
         space.spread = self.spread.map_or(space.spread, |one| vec![one]);
         space.sequence_parallel = self.sequence_parallel.unwrap_or(true);
         space.tuning = self.tuning;
+        // Stages that are asked for are dealt as they can be.
+        space.even = !machine.stack.uneven && self.pp.is_none() && self.virtual_stages.is_none();
         space
     }
 

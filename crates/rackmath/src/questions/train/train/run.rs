@@ -4,7 +4,7 @@ use super::Request;
 use crate::desk::prelude::*;
 use crate::goodput;
 use crate::laws::{self, Law, Spread};
-use rackmath_spec::Model;
+use rackmath_spec::{Chip, Model};
 use rackmath_theory::count::count;
 use rackmath_theory::goodput::Hazard;
 use rackmath_theory::scaling::Point;
@@ -31,6 +31,13 @@ pub struct RunCard {
     pub cost_usd: Option<f64>,
     /// MFU over all time.
     pub effective_mfu: f64,
+    /// What it draws, where that is known of the chip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyCard>,
+    /// Bytes of a checkpoint: what is trained and what the optimizer keeps.
+    pub checkpoint_bytes: f64,
+    /// Bandwidth to storage at which it is written within the stall.
+    pub checkpoint_bytes_per_s: Option<f64>,
     /// Hours between failures of the job.
     pub job_mtbf_hours: f64,
     /// Seconds of work between checkpoints, the best; absent where checkpoints are free.
@@ -39,6 +46,17 @@ pub struct RunCard {
     pub failures: Option<f64>,
     /// What was assumed.
     pub assumptions: Vec<Remark>,
+}
+
+/// What a run draws.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct EnergyCard {
+    /// From start to end, stops included.
+    pub kwh: f64,
+    /// Of a chip.
+    pub chip_watts: f64,
+    /// What is in that.
+    pub includes: Remark,
 }
 
 /// What a scaling law says.
@@ -59,9 +77,31 @@ pub struct LossCard {
 pub(super) struct Timed {
     pub(super) seconds: f64,
     pub(super) tokens: f64,
+    /// Chips that work.
     pub(super) chips: f64,
+    /// Chips that are paid for: idle ones too.
+    pub(super) paid: f64,
     pub(super) mfu: f64,
     pub(super) price: Option<f64>,
+    pub(super) watts: Option<Watts>,
+    pub(super) checkpoint_bytes: f64,
+}
+
+/// What a chip draws, and what is in it.
+pub(super) struct Watts {
+    each: f64,
+    includes: Remark,
+}
+
+impl Watts {
+    /// With its share of host and network where that is known, else the board at its limit.
+    pub(super) fn of(chip: &Chip) -> Option<Self> {
+        let power = &chip.power;
+        let all_in = if power.facility { "draw_of_facility" } else { "draw_with_host" };
+        let all_in = power.all_in.as_ref().map(|w| (w.value.get(), all_in));
+        let (each, includes) = all_in.or(power.tdp.as_ref().map(|w| (w.value.get(), "draw_of_board")))?;
+        Some(Self { each, includes: says(includes) })
+    }
 }
 
 pub(super) fn run(
@@ -77,7 +117,12 @@ pub(super) fn run(
     let work = tokens.map(|d| d / step.tokens * step.seconds);
     // A run that makes no progress never ends.
     let wall = work.filter(|_| share > 0.0).map(|s| s / share);
-    let hours = wall.map(|s| s / 3600.0 * step.chips);
+    let hours = wall.map(|s| s / 3600.0 * step.paid);
+    let energy = hours.zip(step.watts.as_ref()).map(|(h, w)| EnergyCard {
+        kwh: h * w.each / 1000.0,
+        chip_watts: w.each,
+        includes: w.includes.clone(),
+    });
     let mtbf = hazard.mtbf.map_or(f64::MAX, Seconds::get);
     assumptions.push(origin);
     let (stall, restart) = (r.stall_s, r.restart_s);
@@ -91,6 +136,9 @@ pub(super) fn run(
         chip_hours: hours,
         cost_usd: hours.zip(step.price).map(|(h, p)| h * p),
         effective_mfu: step.mfu * share,
+        energy,
+        checkpoint_bytes: step.checkpoint_bytes,
+        checkpoint_bytes_per_s: Some(step.checkpoint_bytes / r.stall_s).filter(|rate| rate.is_finite()),
         job_mtbf_hours: mtbf / 3600.0,
         checkpoint_every_s: hazard.best_interval().map(Seconds::get),
         failures: wall.map(|s| s / mtbf),
@@ -193,6 +241,106 @@ mod tests {
         for wrong in [Request { loss: Some(1.9), tokens: Some(1e12), ..asked() }, Request { law: law(), ..asked() }] {
             assert!(ask(wrong).is_err());
         }
+    }
+
+    #[test]
+    fn idle_chips_are_said_and_paid_for_and_the_price_is_named() {
+        let catalog = rackmath_catalog::embedded();
+        let (tokens, price) = (Some(1e12), Some(2.0));
+        let r = Request { price_usd_per_chip_hour: price, tokens, dp: Some(32), ..asked() };
+        let (all, some) = (
+            answer_on(&catalog, &Request { chips: Some(4096), ..r.clone() }, 1).unwrap(),
+            answer_on(&catalog, &Request { chips: Some(4608), ..r }, 1).unwrap(),
+        );
+        assert_eq!((all.idle_chips, some.idle_chips, some.chips), (0, 512, 4096));
+        assert_eq!(all.step_s, some.step_s);
+        assert!((some.cost_usd.unwrap() / all.cost_usd.unwrap() - 4608.0 / 4096.0).abs() < 1e-12);
+        let priced = some.priced.unwrap();
+        assert_eq!((priced.says.as_ref(), &priced.with["usd_per_hour"]), ("chip_hour_costs", &2.0.into()));
+    }
+
+    #[test]
+    fn a_checkpoint_is_what_is_trained_and_energy_is_chips_times_hours() {
+        let catalog = rackmath_catalog::embedded();
+        let a = answer_on(&catalog, &Request { tokens: Some(1e12), ..asked() }, 1).unwrap();
+        let run = a.run.unwrap();
+        // 2 bytes of a weight, 12 of master copy and both moments: 14 x 405.9 B, written in 10 s.
+        assert!((run.checkpoint_bytes / 14.0 / 405.9e9 - 1.0).abs() < 1e-3, "{}", run.checkpoint_bytes);
+        assert!((run.checkpoint_bytes_per_s.unwrap() * 10.0 / run.checkpoint_bytes - 1.0).abs() < 1e-12);
+        let energy = run.energy.unwrap();
+        // 1.73 kW of an H100 with its share of the building.
+        assert_eq!((energy.chip_watts, energy.includes.says.as_ref()), (1730.0, "draw_of_facility"));
+        assert!((energy.kwh / (run.chip_hours.unwrap() * 1.73) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_speed_is_the_same_mfu_in_the_question_of_conventions() {
+        let catalog = rackmath_catalog::embedded();
+        let (model, on) = (Some("llama-3.1-8b".into()), Some("64xh100".into()));
+        let a = answer_on(&catalog, &Request { model, on, ..Request::default() }, 1).unwrap();
+        let with = a.by_others.unwrap().with;
+        let number = |name: &str| match &with[name] {
+            crate::remark::Part::Number(x) => *x,
+            other => panic!("{other:?}"),
+        };
+        let there = crate::mfu::Request {
+            model: "llama-3.1-8b".into(),
+            on: "h100-sxm".into(),
+            sequence: number("sequence") as u64,
+            tokens_per_s_per_chip: Some(number("rate")),
+            ..crate::mfu::Request::default()
+        };
+        let there = crate::mfu::answer(&catalog, &there).unwrap();
+        assert!(there.lines.iter().any(|line| (line.mfu / a.mfu - 1.0).abs() < 1e-9), "{} {:?}", a.mfu, there.lines);
+    }
+
+    #[test]
+    fn layers_are_dealt_evenly_where_the_program_deals_them_so() {
+        let catalog = rackmath_catalog::embedded();
+        for (model, chips) in [("llama-3.1-405b", 512), ("qwen3-235b-a22b", 1024), ("llama-3.1-70b", 64)] {
+            let r = Request { model: Some(model.into()), chips: Some(chips), ..Request::default() };
+            let a = answer_on(&catalog, &r, 1).unwrap();
+            for one in a.search.unwrap().best {
+                let number = |name: &str| one.with.get(name).and_then(serde_json::Value::as_u64).unwrap_or(1);
+                let layers = match model {
+                    "llama-3.1-405b" => 126,
+                    "qwen3-235b-a22b" => 94,
+                    _ => 80,
+                } + if one.with.contains_key("lighter_ends") { 2 } else { 0 };
+                assert_eq!(layers % (number("pp") * number("virtual_stages")), 0, "{model}: {}", one.layout);
+            }
+        }
+    }
+
+    #[test]
+    fn a_format_needs_tensor_units_that_have_it() {
+        let catalog = rackmath_catalog::embedded();
+        let ask = |on: &str, format: &str| {
+            let (on, format) = (Some(on.into()), Some(format.into()));
+            answer_on(&catalog, &Request { model: Some("llama-3.1-8b".into()), on, format, ..Request::default() }, 1)
+        };
+        // Blocks with scales came with Blackwell and CDNA 4.
+        for (on, format) in [("8xh100", "mxfp8"), ("8xl40s", "mxfp8"), ("8xmi300x", "mxfp8"), ("8xh100", "nvfp4")] {
+            assert!(ask(on, format).is_err_and(|e| e.to_string().contains(format)), "{on} {format}");
+        }
+        for (on, format) in [("8xh100", "fp8"), ("8xb200", "mxfp8"), ("8xmi355x", "mxfp8")] {
+            assert!(ask(on, format).is_ok(), "{on} {format}");
+        }
+    }
+
+    #[test]
+    fn cards_on_pcie_reach_their_host_by_it_and_who_has_no_known_way_is_told() {
+        let catalog = rackmath_catalog::embedded();
+        let on = |on: &str, wide: bool| {
+            let (model, on) = (Some("llama-3.1-70b".into()), Some(on.into()));
+            let (global_batch, sequence) = (Some(8), Some(2048));
+            let r = Request { model, on, global_batch, sequence, wide, qlora: true, ..Request::default() };
+            answer_on(&catalog, &r, 1).unwrap()
+        };
+        assert!(on("2xrtx-3090", true).fits);
+        let none = on("1xv100-16gb", true);
+        let said = none.verdict.unwrap();
+        assert!(!none.fits && said.with.contains_key("untried"), "{said:?}");
     }
 
     #[test]

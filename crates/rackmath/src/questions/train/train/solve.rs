@@ -104,7 +104,10 @@ pub(super) fn answer(catalog: &Catalog, request: &Request, effort: &Effort) -> R
     while !meets(&best) {
         if yes >= last {
             let verdict = says("solved_chips_late").with("most", MOST_CHIPS).with("days", wall(&best));
-            let verdict = verdict.with("deadline", days);
+            let verdict = bound_by_batch(verdict.with("deadline", days), &best, &|batch| {
+                let larger = Request { global_batch: Some(batch), chips: Some(steps.chips(yes)), ..open.clone() };
+                answer_on(catalog, &larger, effort.clone())
+            });
             best.solved = Some(SolvedChips { chips: None, fewer: None, deadline_days: days, verdict });
             return Ok(best);
         }
@@ -130,9 +133,40 @@ pub(super) fn answer(catalog: &Catalog, request: &Request, effort: &Effort) -> R
     Ok(best)
 }
 
+/// With so many times the sequences a step, chips that wait for work show.
+const LARGER: u64 = 16;
+
+/// Days that are this much fewer with a larger batch say that the batch binds.
+const BINDS: f64 = 0.7;
+
+/// What is said of a run that no number of chips ends in time, and that its batch is what binds, where that is so.
+fn bound_by_batch(said: Remark, best: &Answer, page: &dyn Fn(u64) -> Result<Answer, Error>) -> Remark {
+    let batch = best.micro_batches * best.with_number("micro_batch") * best.with_number("dp");
+    let days = |a: &Answer| a.run.as_ref().and_then(|r| r.wall_days);
+    let larger = page(batch * LARGER).ok().filter(|a| a.fits);
+    let (Some(now), Some(then)) = (days(best), larger.as_ref().and_then(days)) else { return said };
+    if then > BINDS * now {
+        return said;
+    }
+    said.with("batch", batch).with("larger", batch * LARGER).with("then", then)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_batch_that_binds_is_named_and_a_larger_one_does_what_is_said() {
+        let seek = Seek { solve: None, days: Some(5.0) };
+        let request = Request { tokens: Some(15e12), seek, ..asked("llama-3.1-70b", "8xh100", 256) };
+        let (_, found) = solved(&request);
+        let number = |name: &str| match found.verdict.with.get(name) {
+            Some(Part::Number(x)) => *x,
+            other => panic!("{name}: {other:?} in {:?}", found.verdict),
+        };
+        assert_eq!((number("batch"), number("larger")), (256.0, 4096.0));
+        assert!(number("then") < 0.5 * number("days"), "{:?}", found.verdict);
+    }
 
     fn asked(model: &str, on: &str, batch: u64) -> Request {
         let (model, on) = (Some(model.to_owned()), Some(on.to_owned()));

@@ -68,6 +68,9 @@ pub struct TunedCard {
     pub full_memory_bytes: Option<f64>,
     /// Seconds of its step.
     pub full_step_s: Option<f64>,
+    /// How all weights train in less time, where they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quicker: Option<Remark>,
     /// What the program itself asks for on the fullest chip: without context and libraries.
     pub allocated_bytes: f64,
     /// The largest micro-batch that fits, all else as it is.
@@ -162,7 +165,17 @@ pub(super) fn card(
     // The page of the same machine with every weight trained, in the same program, so that only the adapters differ, and in the layout it takes for that.
     let stack = Some(machine.stack.id.clone());
     let whole = Request { lora: None, qlora: false, lora_targets: None, stack, ..r.clone() };
-    let full = (!cut.tuning.is_full()).then(|| super::answer_on(catalog, &whole, effort.clone()).ok()).flatten();
+    // Degrees that were given stay; what else a layout has may be another where there is more to keep.
+    let ask = |whole: Request| {
+        let answer = |r: &Request| super::answer_on(catalog, r, effort.clone()).ok();
+        let first = (!cut.tuning.is_full()).then(|| answer(&whole))??;
+        let open = || answer(&Request { search: true, ..whole.clone() }).filter(|f| f.fits);
+        if first.fits { Some(first) } else { open().or(Some(first)) }
+    };
+    // What people take for that is another program, unless one was named.
+    let usual = ask(Request { stack: r.stack.clone(), ..whole.clone() });
+    let usual = usual.filter(|f| f.fits && f.stack != machine.stack.name);
+    let full = ask(whole);
     let none = full.as_ref().is_some_and(|f| !f.fits);
     let full = full.filter(|f| f.fits);
     let held = |f: &super::Answer| f.stages.iter().map(|s| s.total_bytes).fold(0.0, f64::max);
@@ -186,6 +199,8 @@ pub(super) fn card(
         })
         .collect();
     let worst = cards.iter().filter(|p| !p.fits && p.when.says != "peak_steady").map(|p| &p.when);
+    // One that is quicker is named in the verdict.
+    let slower = usual.as_ref().filter(|f| f.step_s >= run.step_s);
     let says = says(if cut.tuning.is_full() { "tuned_full" } else { "tuned_adapters" })
         .with("params", trained)
         .with("share", trained / all)
@@ -195,7 +210,10 @@ pub(super) fn card(
         .with("full_step", full.as_ref().map(|f| f.step_s))
         .with("full_memory", full.as_ref().map(held))
         .with("full_layout", full.as_ref().map(|f| &f.layout))
-        .with("full_stack", full.as_ref().map(|f| &f.stack))
+        .with("full_stack", full.as_ref().map(|f| program(&f.stack)))
+        .with("usual_step", slower.map(|f| f.step_s))
+        .with("usual_stack", slower.map(|f| program(&f.stack)))
+        .with("usual_layout", slower.map(|f| &f.layout))
         .with("none", none.then_some(0.0))
         .with("largest", largest)
         .with("exceeds", Some(worst.collect::<Vec<_>>()).filter(|all| !all.is_empty()));
@@ -210,11 +228,27 @@ pub(super) fn card(
         adapter_bytes: adapters.map(|n| 2.0 * n),
         full_memory_bytes: full.as_ref().map(held),
         full_step_s: full.as_ref().map(|f| f.step_s),
+        quicker: [&full, &usual]
+            .into_iter()
+            .flatten()
+            .min_by(|a, b| a.step_s.total_cmp(&b.step_s))
+            .filter(|f| f.step_s < run.step_s)
+            .map(quicker),
         allocated_bytes: stages.iter().map(|s| s.allocated).fold(0.0, f64::max),
         largest_micro_batch: largest,
         peaks: cards,
         useful_tokens_per_s: useful,
     }))
+}
+
+/// That all weights train in less time so.
+fn quicker(all: &super::Answer) -> Remark {
+    says("all_weights_quicker").with("step", all.step_s).with("stack", program(&all.stack)).with("layout", &all.layout)
+}
+
+/// The name of a program without its years and parts.
+fn program(name: &str) -> &str {
+    name.split([',', ':']).next().unwrap_or(name)
 }
 
 pub(super) fn said(moment: Moment) -> Remark {
@@ -284,6 +318,23 @@ mod tests {
         let (full, lora, qlora) = (time(None, false), time(Some(16), false), time(Some(16), true));
         assert!(lora < full && lora < qlora && lora > 0.5 * full, "{full} {lora} {qlora}");
         assert!(time(Some(16), false) < time(Some(256), false));
+    }
+
+    /// The comparison is with the program people take for all weights as well, and a layout that fits is found where flags leave one open.
+    #[test]
+    fn adapters_that_save_no_time_say_so_and_what_fits_is_not_said_not_to() {
+        let catalog = rackmath_catalog::embedded();
+        let ask = |r: &Request| answer_on(&catalog, r, 1).unwrap();
+        let given = Request { model: Some("llama-3.1-8b".into()), on: Some("8xh100".into()), ..Request::default() };
+        let given = Request { global_batch: Some(64), ..given };
+        let lora = ask(&Request { lora: Some(16), ..given.clone() });
+        let whole = ask(&given);
+        let said = lora.tuned.unwrap().quicker;
+        assert!(whole.step_s < lora.step_s, "{} {}", whole.step_s, lora.step_s);
+        assert_eq!(said.unwrap().with["step"], whole.step_s.into());
+        let given = Request { model: Some("qwen3-8b".into()), sequence: Some(32_768), cp: Some(4), ..given };
+        let lora = ask(&Request { lora: Some(16), global_batch: Some(32), ..given }).tuned.unwrap();
+        assert!(lora.full_step_s.is_some() && !lora.says.with.contains_key("none"), "{:?}", lora.says);
     }
 
     #[test]
