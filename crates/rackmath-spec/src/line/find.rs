@@ -94,7 +94,7 @@ fn of_words(all: &[Word]) -> Result<Started, SpecError> {
 
 /// What to ask instead: programs that start llama.cpp by themselves say little of how.
 fn instead(all: &[Word]) -> String {
-    let around = all.iter().map(|word| word.program()).find(|own| ["ollama", "lms"].contains(own));
+    let around = all.iter().map(Word::program).find(|own| ["ollama", "lms"].contains(own));
     match around {
         Some(program) => format!(
             "{program} runs llama.cpp: give its line, such as llama-server -hf REPOSITORY:Q4_K_M -ngl 99 -c 8192"
