@@ -59,7 +59,7 @@ pub fn run(_: Catalog, given: &ArgMatches, output: &Output) -> Result<(), Error>
 /// Each word, and under it what it means, no wider than the terminal.
 fn page(list: &[Term], style: Style) -> String {
     let meant = |t: &Term| style.wrapped("    ", "    ", &format!("{}. More: {}", t.meaning, t.more));
-    list.iter().map(|t| format!("{}\n{}", t.word, meant(t))).collect()
+    list.iter().flat_map(|t| [t.word.to_owned(), "\n".to_owned(), meant(t)]).collect()
 }
 
 #[cfg(test)]
