@@ -80,7 +80,7 @@ pub trait Words {
 }
 
 /// Assumptions that something asked for is taken as something else.
-const CAREFUL: [&str; 16] = [
+const CAREFUL: [&str; 17] = [
     "whole_hosts_ranked",
     "percentiles_in_step",
     "simulated_in_step",
@@ -89,6 +89,7 @@ const CAREFUL: [&str; 16] = [
     "check_split",
     "check_fitted",
     "check_format_open",
+    "check_slot_capped",
     "check_drafter_unknown",
     "check_undrafted",
     "flags_aside",

@@ -7,6 +7,7 @@
 use crate::Dtype;
 use crate::fallback;
 use crate::file::noun::text;
+use crate::gguf::Gguf;
 use crate::tower::Tower;
 use rackmath_units::{Bytes, BytesPerToken, Params};
 use serde::Deserialize;
@@ -487,8 +488,15 @@ impl Model {
     /// experts in MXFP4 that were trained in it, whatever they are called, and where a row is no whole number of blocks a wider type.
     ///
     /// Source: the card of bartowski/openai_gpt-oss-20b-GGUF ("All quants keep the feed forward networks at mxfp4", 2025-08), and the
-    /// sizes of unsloth/gpt-oss-120b-GGUF: 58.3 GiB in Q2_K, 58.5 in Q4_K_M, 59.0 in Q8_0, 60.9 in F16.
+    /// sizes of unsloth/gpt-oss-120b-GGUF: 58.3 GiB in Q2_K, 58.5 in Q4_K_M, 59.0 in Q8_0, 60.9 in F16. What is called MXFP4 keeps the
+    /// rest in 8 bits: "type q8_0: 146 tensors", "type mxfp4: 108 tensors", 59.02 GiB (gpt-oss-120b, ggml-org/llama.cpp issue 15253).
     pub fn formats_in(&self, dtype: Dtype) -> Formats {
+        let sparse = self.shape().is_some_and(|shape| shape.moe().is_some());
+        if dtype == Dtype::Gguf(Gguf::Mxfp4Moe) && sparse {
+            let (own, rest) = (self.formats().routed, Dtype::Gguf(Gguf::Q8_0));
+            let routed = if own == Dtype::MxFp4 { own } else { dtype };
+            return Formats { routed, linear: rest, mixer: rest, other: rest };
+        }
         let whole = dtype.covers_embedding() || matches!(self.body, Body::Lump(_));
         let other = if whole { dtype } else { self.formats().other };
         let kept = self.formats().routed == Dtype::MxFp4 && dtype.gguf().is_some_and(|file| !file.is_mlx());

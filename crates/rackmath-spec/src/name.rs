@@ -105,7 +105,10 @@ impl Reading {
         let sparse = model.shape().is_some_and(|shape| shape.moe().is_some());
         let weights = match self.weights {
             Some(Format::Said(dtype)) => Some(dtype),
-            Some(Format::Usual(dtype)) => Some(dtype).filter(narrow),
+            Some(Format::Usual(dtype)) => {
+                let trained = (own.routed == Dtype::MxFp4).then_some(Dtype::Gguf(Gguf::Mxfp4Moe));
+                Some(dtype).filter(narrow).or(trained)
+            }
             Some(Format::Mixed { experts, .. }) => Some(experts),
             None => None,
         };
@@ -316,6 +319,8 @@ fn cut(name: &str, rules: &NameRules) -> Cut {
         at += 1;
     }
     let whole = file.then_some(Format::Usual(Dtype::Gguf(Gguf::Q4KM)));
+    // In a file of llama.cpp only experts are in it.
+    let said = said.map(|dtype| if file && dtype == Dtype::MxFp4 { Dtype::Gguf(Gguf::Mxfp4Moe) } else { dtype });
     let said = said.map(|dtype| Format::Said(rules.meant(owner, dtype)));
     let mixed = mixed.then_some(Format::Mixed { experts: Dtype::Int4, rest: Dtype::Int8 });
     Cut { words, format: mixed.or(said).or(usual).or(whole).filter(|_| !wide) }

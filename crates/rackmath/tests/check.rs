@@ -1004,3 +1004,27 @@ fn the_cache_of_unlike_cards_is_that_of_all_of_them() {
     let rackmath::remark::Part::Number(said) = a.verdict.with["cache"] else { panic!("{:?}", a.verdict) };
     assert!((said / f64::from(1 << 30) - all).abs() < 1e-6);
 }
+
+#[test]
+fn a_file_in_mxfp4_keeps_the_rest_in_eight_bits_whatever_it_is_called() {
+    // "q8_0: 146 tensors, mxfp4: 108 tensors, file size = 59.02 GiB" (ggml-org/llama.cpp issue 15253).
+    let weights = |from: &str| {
+        let line = format!("llama-server {from} -ngl 99 -c 8192");
+        checked(&line, "rtx-pro-6000", "").weights_gib
+    };
+    let sizes = ["-m gpt-oss-120b-mxfp4.gguf", "-hf ggml-org/gpt-oss-120b-GGUF", "-m /models/gpt-oss-120b-MXFP4.gguf"]
+        .map(weights);
+    assert!(sizes.iter().all(|size| (size - 59.02).abs() < 0.2), "{sizes:?}");
+}
+
+#[test]
+fn a_slot_of_llama_cpp_serves_no_more_than_the_model_was_trained_for() {
+    let capped =
+        |line: &str| checked(line, "rtx-3090", "").cautions.iter().any(|said| said.says == "check_slot_capped");
+    let line = "llama-server -hf unsloth/Qwen3-30B-A3B-GGUF:Q4_K_M -ngl 99";
+    assert!(
+        capped(&format!("{line} -c 65536"))
+            && !capped(&format!("{line} -c 40960"))
+            && !capped(&format!("{line} -c 65536 -np 2"))
+    );
+}

@@ -518,6 +518,15 @@ fn untaken(launch: &Launch) -> Remark {
     said.with("family", last.as_ref().map(|_| launch.program.to_string())).with("until", last)
 }
 
+/// llama.cpp holds a cache as long as it is told, and gives a slot no more of it than the model was trained for: "the slot context (65536)
+/// exceeds the training context of the model (40960) - capping" (ggml-org/llama.cpp issues 17459 and 22140).
+fn capped(launch: &Launch, start: &Start, on: &Deployment) -> Option<Remark> {
+    let positions = context(on).filter(|_| launch.program == Program::LlamaCpp)?;
+    let slots = if start.unified { 1 } else { start.sequences.unwrap_or(1).max(1) };
+    let slot = start.longest.map(|tokens| tokens / slots).filter(|slot| *slot > positions)?;
+    Some(says("check_slot_capped").with("slot", slot).with("positions", positions))
+}
+
 #[expect(clippy::too_many_lines, reason = "what a line names, found in the order in which a server finds it")]
 fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     let (family, wanted) = match request.engine.as_deref().map(|text| text.split_once('@').unwrap_or((text, ""))) {
@@ -623,6 +632,7 @@ fn case(catalog: &Catalog, request: &Request) -> Result<Case, Error> {
     let lowered = fitted::lowered(&launch, &start, version, fits, &place)?;
     cautions.extend(lowered.as_ref().map(|(_, said)| said.clone()));
     start = lowered.map_or(start, |(start, _)| start);
+    cautions.extend(capped(&launch, &start, on));
     let there = place(&start)?;
     *on = there;
     Arc::make_mut(&mut on.system).name = name;
@@ -711,15 +721,16 @@ fn rented(name: &str) -> bool {
 fn model_named(text: &str) -> String {
     let trimmed = text.trim_end_matches('/');
     let path = trimmed.starts_with(['/', '.', '~']) || trimmed.matches('/').count() > 1;
+    // That it is a file of llama.cpp says how wide it is where its name does not.
+    let read = |name: &str| name.strip_suffix(".gguf").map_or_else(|| name.to_owned(), |stem| format!("{stem}-GGUF"));
     if !path {
-        return trimmed.strip_suffix(".gguf").unwrap_or(trimmed).to_owned();
+        return read(trimmed);
     }
     // A snapshot of the hub's cache: models--Qwen--Qwen3-8B/snapshots/2069b3f.
     if let Some(repo) = trimmed.split('/').find_map(|part| part.strip_prefix("models--")) {
         return repo.replacen("--", "/", 1);
     }
-    let last = trimmed.rsplit('/').next().unwrap_or(trimmed);
-    last.strip_suffix(".gguf").unwrap_or(last).to_owned()
+    read(trimmed.rsplit('/').next().unwrap_or(trimmed))
 }
 
 /// The format of the cache that a checkpoint's name stands for; files of llama.cpp hold none.
