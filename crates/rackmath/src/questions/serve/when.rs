@@ -17,6 +17,7 @@ use crate::desk::prelude::*;
 use crate::estimate::work::Case;
 use crate::layout::DegreesRequest;
 use crate::{estimate, setting, support};
+use rackmath_theory::deployment::Deployment;
 use rackmath_theory::roofline::Binding;
 use rackmath_theory::steady::Requests;
 pub use rackmath_theory::timer::Limit as Bound;
@@ -190,8 +191,14 @@ pub fn answer(catalog: &Catalog, request: &Request) -> Result<Answer, Error> {
         most,
         regimes,
         refused,
-        supported: case.standing.remarks.clone(),
+        supported: on_part(on).into_iter().chain(case.standing.remarks.clone()).collect(),
     })
+}
+
+/// That the layout leaves chips of the machine alone.
+fn on_part(on: &Deployment) -> Option<Remark> {
+    let (used, chips) = (on.layout.chips(), on.system.n_chips);
+    (used < chips).then(|| says("when_on_part").with("used", used).with("chips", chips))
 }
 
 /// What the data sheet has bind at a point, where the engine's kernels have arithmetic or memory bind there and it does not,

@@ -125,7 +125,8 @@ pub(super) fn answer(catalog: &Catalog, request: &Request, effort: &Effort) -> R
         }
     }
     let (chips, fewer) = (steps.chips(yes), Some(steps.chips(no)).filter(|n| *n > 0));
-    let verdict = says("solved_chips").with("chips", chips).with("machine", &*system.chip.name);
+    let verdict =
+        says("solved_chips").with("chips", chips).with("machine", &*system.chip.name).with("narrow", !open.wide);
     let verdict = verdict.with("days", wall(&best).filter(|_| days.is_some())).with("deadline", days);
     let verdict =
         verdict.with("fewer", fewer).with("slower", slower).with("memory", slower.is_none() && fewer.is_some());
