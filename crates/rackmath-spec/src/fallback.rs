@@ -11,7 +11,7 @@
 //! K-quants have blocks of 256 values. Qwen2.5 72B has down projections of rows of 29,568 = 115.5 x 256, which its Q4_K_M keeps in
 //! Q5_0 and Q8_0 instead of `Q4_K` and `Q6_K`: 47.4 GB instead of 43.9.
 //!
-//! Source: llama.cpp `src/llama-quant.cpp` (`tensor_type_fallback`, `llama_tensor_get_type_impl`), public code no. 55922729106, read
+//! Source: llama.cpp `src/llama-quant.cpp` (`tensor_type_fallback`, `llama_tensor_get_type_impl`; github.com/ggml-org/llama.cpp), read
 //! 2026-11. Ignores: what mixes do with single tensors of models of 8 experts and of Falcon, and, for names with IQ, with single
 //! tensors at all; the shapes of mixers other than attention, of which every row is taken to be as long as the hidden vector.
 
@@ -242,7 +242,8 @@ mod tests {
         (bits + tables as f64 * f.other.bits()) / 8e9
     }
 
-    /// Qwen2.5-72B-Instruct-Q4_K_M.gguf of bartowski has 47,415,707,136 bytes (public code no. 60882990625), 6 MB of them vocabulary.
+    /// Qwen2.5-72B-Instruct-Q4_K_M.gguf of bartowski has 47,415,707,136 bytes, as its repository on Hugging Face states, 6 MB of them
+    /// vocabulary.
     #[test]
     fn a_file_whose_down_projections_fall_back_has_its_published_size() {
         let shape = dense(8192, 29_568, 80, [64, 8], 128, 152_064, false);

@@ -75,7 +75,7 @@ impl TensorType {
     }
 
     /// What llama.cpp stores instead where a row of so many values is no whole number of blocks (`tensor_type_fallback` of
-    /// `src/llama-quant.cpp`, public code no. 55922729106).
+    /// `src/llama-quant.cpp` of ggml-org/llama.cpp).
     #[must_use]
     pub fn fallback(self, row: u64) -> Self {
         let name = match self.name {

@@ -255,6 +255,18 @@ mod tests {
     }
 
     #[test]
+    fn a_layout_of_a_part_of_the_machine_is_said_to_be_one() {
+        let parted = |degrees: DegreesRequest| {
+            let setting = Setting { model: "deepseek-v3".into(), on: "16xh200".into(), ..Setting::default() };
+            let request = Request { setting, degrees, ..Request::default() };
+            let found = answer(&rackmath_catalog::embedded(), &request).expect("answered");
+            found.supported.iter().any(|said| said.says == "when_on_part")
+        };
+        let all = DegreesRequest { dp: Some(16), ep: Some(16), ..DegreesRequest::default() };
+        assert!(parted(DegreesRequest::default()) && !parted(all));
+    }
+
+    #[test]
     fn the_roofline_turns_where_the_board_says() {
         // 989 TFLOP/s over 3.35 TB/s at two bytes a parameter: 295 FLOP a byte, so about 300 sequences of short context.
         let found = asked("ideal", Bound::Compute, Over::Batch);
